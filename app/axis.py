@@ -1,0 +1,102 @@
+"""Axes of time: ticks where a person would put them, labels in the unit a person would use."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import altair as alt
+
+from hopbudget.units import seconds
+
+LOG_FROM_SPREAD: Final = 20.0
+"""An axis is logarithmic where its largest value is this many times its smallest."""
+
+_STEPS: Final = (1.0, 2.0, 5.0)
+_CLOCK_STEPS_S: Final = (10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0, 86400.0)
+_LOG_TICKS_S: Final = (10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0, 10800.0, 36000.0, 86400.0)
+
+# The same words as `units.seconds`, without figures that mean nothing on an axis.
+_LABEL: Final = (
+    "datum.value == 0 ? '0' : abs(datum.value) < 0.001 ? format(datum.value * 1e6, '~r') + ' µs'"
+    " : abs(datum.value) < 1 ? format(datum.value * 1000, '.3~r') + ' ms'"
+    " : abs(datum.value) < 120 ? format(datum.value, '.3~r') + ' s'"
+    " : abs(datum.value) < 7200 ? format(datum.value / 60, '.3~r') + ' min'"
+    " : format(datum.value / 3600, '.3~r') + ' h'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAxis:
+    """An axis over seconds from `low` to `high`."""
+
+    low: float
+    high: float
+    log: bool
+
+    @property
+    def ticks(self) -> list[float]:
+        """Where its ticks stand."""
+        return log_ticks(self.low, self.high) if self.log else linear_ticks(self.low, self.high)
+
+    def encode(self, field: str, title: str | None = None, **more: Any) -> alt.X:
+        """The x encoding of a field of seconds."""
+        scale = alt.Scale(type="log" if self.log else "linear", domain=[self.low, self.high], nice=False, clamp=True)
+        axis = alt.Axis(values=self.ticks, labelExpr=_LABEL, title=title, grid=True, tickCount=len(self.ticks))
+        return alt.X(f"{field}:Q", scale=scale, axis=axis, **more)
+
+
+def time_axis(values: Iterable[float]) -> TimeAxis:
+    """An axis that holds all of these seconds: from zero, or logarithmic where they are far apart."""
+    known = [value for value in values if math.isfinite(value) and value > 0]
+    if not known:
+        return TimeAxis(0.0, 1.0, False)
+    low, high = min(known), max(known)
+    if high / low >= LOG_FROM_SPREAD:
+        return TimeAxis(low / 1.25, high * 1.25, True)
+    return TimeAxis(0.0, high * 1.06, False)
+
+
+def linear_ticks(low: float, high: float, most: int = 7) -> list[float]:
+    """At most `most` round values: decimal below ten seconds' steps, of the clock above."""
+    least = (high - low) / most
+    if not least > 0:
+        return [low]
+    step = next((clock for clock in _CLOCK_STEPS_S if clock >= least), math.nan)
+    if least < 5 or math.isnan(step):
+        scale = 10.0 ** math.floor(math.log10(least))
+        step = next(scale * size for size in (*_STEPS, 10.0) if scale * size >= least * (1 - 1e-9))
+    first = math.ceil(low / step - 1e-9)
+    return [round(step * index, 10) for index in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def log_ticks(low: float, high: float, most: int = 7) -> list[float]:
+    """Powers of ten below ten seconds (with 2 and 5 between where there is room), clock times above."""
+    decades = range(math.floor(math.log10(low)), 1)
+    for sizes in (_STEPS, (1.0, 3.0), (1.0,)):
+        fine = [round(size * 10.0**decade, 10) for decade in decades for size in sizes]
+        ticks = sorted({*fine, *_LOG_TICKS_S})
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) <= most:
+            return ticks or [low, high]
+    return ticks[:: math.ceil(len(ticks) / most)]
+
+
+def deadlines(low_s: float, high_s: float) -> list[float]:
+    """Round deadlines between two, about a tenth apart, to choose from."""
+    found = []
+    for unit_s, from_s, to_s in ((1.0, 0.0, 120.0), (60.0, 120.0, 7200.0), (3600.0, 7200.0, math.inf)):
+        lowest, highest = max(low_s, from_s), min(high_s, to_s)
+        if lowest >= highest:
+            continue
+        for decade in range(math.floor(math.log10(lowest / unit_s)), math.ceil(math.log10(highest / unit_s)) + 1):
+            for size in (*range(10, 20), *range(20, 40, 2), *range(40, 100, 5)):
+                value = round(size * 10.0 ** (decade - 1) * unit_s, 6)
+                if lowest <= value < to_s and value <= highest:
+                    found.append(value)
+    return sorted(set(found))
+
+
+def words(value: float | None) -> str:
+    """`units.seconds`, for tooltips."""
+    return seconds(value)

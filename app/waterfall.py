@@ -1,0 +1,172 @@
+"""The waterfall of one trajectory: a lane of the whole, a line a step, the plan's budgets, the deadline as a rule."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import altair as alt
+
+from hopbudget.app import look
+from hopbudget.app.axis import TimeAxis
+from hopbudget.app.timeline import Line, Timeline
+from hopbudget.units import count, seconds
+
+WHOLE: Final = "all steps"
+_ROW: Final = 22
+_FAR: Final = 2.5
+"""A deadline further off than this many trajectories is told in words, not drawn."""
+_ROOM_FOR_TEXT: Final = 1.16
+
+_WELL: Final = frozenset({"ok", ""})
+
+
+def waterfall(timeline: Timeline, lines: Sequence[Line], deadline_s: float | None) -> alt.LayerChart:
+    """Draw these lines of the timeline, under a lane that holds all of them."""
+    total = max(timeline.total_s, 1e-9)
+    seen = deadline_s is not None and deadline_s <= _FAR * total
+    axis = TimeAxis(0.0, max(total, deadline_s if seen and deadline_s else 0.0) * _ROOM_FOR_TEXT, False)
+    keys = [WHOLE, *(str(index) for index in range(len(lines)))]
+    names = {WHOLE: WHOLE, **{str(index): line.label for index, line in enumerate(lines)}}
+    y = _rows(keys, names)
+    layers = [
+        _whole(timeline, axis, y),
+        _bars(lines, axis, y),
+        *_over(lines, axis, y),
+        _room(lines, axis, y),
+        _words(timeline, lines, axis, y),
+    ]
+    if seen and deadline_s is not None:
+        layers += _rule(axis, y, deadline_s)
+    return look.finish(alt.layer(*layers).resolve_scale(color="independent"), _ROW * len(keys))
+
+
+def _rows(keys: Sequence[str], names: dict[str, str]) -> alt.Y:
+    table = "{" + ",".join(f"{key!r}: {_quoted(name)}" for key, name in names.items()) + "}"
+    axis = alt.Axis(
+        labelExpr=f"({table})[datum.value]", labelLimit=180, ticks=False, domain=False, grid=False, labelOverlap=False
+    )
+    return alt.Y("row:N", title=None, scale=alt.Scale(domain=list(keys), paddingInner=0.25, paddingOuter=0.1), axis=axis)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", " ") + "'"
+
+
+def _whole(timeline: Timeline, axis: TimeAxis, y: alt.Y) -> alt.Chart:
+    values = [
+        {"row": WHOLE, "kind": part.kind, "s": part.start_s, "end": part.end_s}
+        for line in sorted(timeline.lines, key=lambda line: line.parts[0].kind != look.WORKING)
+        for part in line.parts
+    ]
+    return _stretches(values, axis, y).encode(tooltip=alt.value(None))
+
+
+def _bars(lines: Sequence[Line], axis: TimeAxis, y: alt.Y) -> alt.Chart:
+    values = [
+        {
+            "row": str(index),
+            "kind": part.kind,
+            "s": part.start_s,
+            "end": part.end_s,
+            **_tooltip(line),
+            "part": f"{part.kind} {seconds(part.end_s - part.start_s)}",
+        }
+        for index, line in enumerate(lines)
+        for part in line.parts
+    ]
+    tooltip = [alt.Tooltip(f"{key}:N", title=title) for key, title in _TOOLTIP if _said(values, key)]
+    return _stretches(values, axis, y).encode(tooltip=tooltip)
+
+
+_TOOLTIP: Final = (
+    ("step", "step"),
+    ("part", "part"),
+    ("started", "starts after"),
+    ("took", "took"),
+    ("model", "model"),
+    ("prompt", "prompt tokens"),
+    ("tokens", "output tokens"),
+    ("pace", "TPOT"),
+    ("slot", "slot"),
+    ("outcome", "outcome"),
+)
+
+
+def _said(values: Iterable[dict[str, Any]], key: str) -> bool:
+    return any(value[key] for value in values)
+
+
+def _tooltip(line: Line) -> dict[str, str]:
+    row = line.row
+    prompt, tokens = row.get("input_tokens"), row.get("output_tokens")
+    return {
+        "step": line.label,
+        "started": seconds(line.start_s),
+        "took": seconds(line.duration_s),
+        "model": row.get("model") or "",
+        "prompt": count(int(prompt)) if prompt is not None else "",
+        "tokens": count(int(tokens)) if tokens is not None else "",
+        "pace": seconds(row["tpot_s"]) if row.get("tpot_s") is not None else "",
+        "slot": line.slot or "",
+        "outcome": line.outcome,
+    }
+
+
+def _stretches(values: list[dict[str, Any]], axis: TimeAxis, y: alt.Y) -> alt.Chart:
+    used = {str(value["kind"]) for value in values}
+    legend = alt.Legend(orient="bottom", title=None)
+    return (
+        alt.Chart(look.rows(values))
+        .mark_bar(cornerRadius=1.5, minBandSize=2)
+        .encode(x=axis.encode("s", title="from the start"), x2="end:Q", y=y, color=look.kinds(used, legend))
+    )
+
+
+def _over(lines: Sequence[Line], axis: TimeAxis, y: alt.Y) -> list[alt.Chart]:
+    values = [
+        {"row": str(index), "s": line.over_from_s, "end": line.end_s, "slot": line.slot}
+        for index, line in enumerate(lines)
+        if line.over_from_s is not None
+    ]
+    if not values:
+        return []
+    base = alt.Chart(look.rows(values)).encode(y=y, tooltip=[alt.Tooltip("slot:N", title="past the budget of")])
+    under = base.mark_bar(height=4, yOffset=9, color=look.OVER).encode(x=axis.encode("s"), x2="end:Q")
+    edge = base.mark_tick(color=look.OVER, thickness=2, size=18).encode(x=axis.encode("s"))
+    return [under, edge]
+
+
+def _room(lines: Sequence[Line], axis: TimeAxis, y: alt.Y) -> alt.Chart:
+    values = [
+        {"row": str(index), "end": line.end_s, "s": line.room_until_s, "slot": line.slot}
+        for index, line in enumerate(lines)
+        if line.room_until_s is not None and line.room_until_s <= axis.high
+    ]
+    return (
+        alt.Chart(look.rows(values))
+        .mark_tick(color=look.QUIET, thickness=2, size=14)
+        .encode(x=axis.encode("s"), y=y, tooltip=[alt.Tooltip("slot:N", title="where the budget would end of")])
+    )
+
+
+def _words(timeline: Timeline, lines: Sequence[Line], axis: TimeAxis, y: alt.Y) -> alt.Chart:
+    """How long each step took, to the right of its bar, and what came of it where that was not well."""
+    values = [{"row": WHOLE, "s": timeline.total_s, "words": seconds(timeline.total_s), "bad": False}]
+    for index, line in enumerate(lines):
+        bad = line.outcome not in _WELL
+        words = seconds(line.duration_s) + (f" {line.outcome.replace('_', ' ')}" if bad else "")
+        values.append({"row": str(index), "s": line.end_s, "words": words, "bad": bad})
+    ink = alt.Color("bad:N", scale=alt.Scale(domain=[False, True], range=[look.INK, look.OVER]), legend=None)
+    return (
+        alt.Chart(look.rows(values))
+        .mark_text(align="left", dx=6, fontSize=11)
+        .encode(x=axis.encode("s"), y=y, text="words:N", color=ink)
+    )
+
+
+def _rule(axis: TimeAxis, y: alt.Y, deadline_s: float) -> list[alt.Chart]:
+    base = alt.Chart(look.rows([{"s": deadline_s, "row": WHOLE, "words": f"deadline {seconds(deadline_s)}"}]))
+    rule = base.mark_rule(color=look.INK, strokeWidth=1.5, strokeDash=[5, 3]).encode(x=axis.encode("s"))
+    text = base.mark_text(align="left", dx=5, dy=-16, fontSize=11, fontWeight="bold", fill=look.INK).encode(
+        x=axis.encode("s"), y=y, text="words:N"
+    )
+    return [rule, text]

@@ -1,0 +1,1 @@
+"""Speed and memory against named baselines; `make bench` writes docs/benchmarks.md."""

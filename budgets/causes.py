@@ -1,0 +1,230 @@
+"""Why a trajectory took longer than usual: parts that add up exactly.
+
+The reference is the middle of what came well, the trajectories between the 45th and the 55th percentile. For each hop
+name k with n_k hops in the trajectory (and n0_k, f0_k, a0_k, r0_k the reference's mean number of hops and means per
+hop), and with F, A, R from `expectation.split_hops`:
+
+    visits       (n_k - n0_k) * (f0_k + a0_k + r0_k)
+    first_token  sum F - n_k * f0_k
+    answers      sum A - n_k * a0_k
+    pace         sum R - n_k * r0_k
+    tools        time at work of one name, minus the reference's
+    overlap      what hops that ran side by side saved, compared with the reference
+
+A sum over all of them is T - T_ref, whatever the line's fit.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+import numpy as np
+
+from hopbudget.budgets import words
+from hopbudget.budgets.allocation import CannotAllocateError
+from hopbudget.budgets.expectation import fit_lines, split_hops
+from hopbudget.budgets.labels import Labels, encode
+from hopbudget.budgets.profile import Bools, Floats, Profile
+from hopbudget.budgets.quantiles import FINISHED, among
+
+CauseKind = Literal["visits", "first_token", "answers", "pace", "tools", "overlap"]
+CAUSE_KINDS: Final[tuple[CauseKind, ...]] = get_args(CauseKind)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One cause of one trajectory's excess."""
+
+    kind: CauseKind
+    name: str
+    """The hop's or the work's name; "" for time that belongs to none."""
+    seconds: float
+    count: float | None
+    """More than the reference of: hops (`visits`), output tokens (`answers`), calls (`tools`). None where unknown."""
+
+    @property
+    def detail(self) -> str:
+        """The cause in words, such as "3 more `search` visits" or "longer `plan` answers"."""
+        return _words(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What trajectories are compared with."""
+
+    trajectories: int
+    duration_s: float
+    hops: float
+    work_s: float
+
+    @property
+    def description(self) -> str:
+        """The reference in words."""
+        return (
+            f"the {self.trajectories} trajectories in the middle (45th to 55th percentile): "
+            f"{words.seconds(self.duration_s)}, {self.hops:.1f} hops, {words.seconds(self.work_s)} of work on average"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """The additive split of every trajectory's excess over the reference; rows are the profile's trajectories."""
+
+    reference: Reference
+    excess_s: Floats
+    """T - T_ref; NaN where the trajectory's duration is not known."""
+    kind: tuple[CauseKind, ...]
+    """Of each column of `seconds` and `count`."""
+    name: tuple[str, ...]
+    seconds: Floats
+    count: Floats
+
+    def parts(self, row: int) -> list[Part]:
+        """The parts of one trajectory's excess, the largest (either way) first; [] where its duration is not known."""
+        if np.isnan(self.excess_s[row]):
+            return []
+        found = [
+            Part(kind, name, float(seconds), None if np.isnan(count) else float(count))
+            for kind, name, seconds, count in zip(self.kind, self.name, self.seconds[row], self.count[row], strict=True)
+            if abs(seconds) > 1e-9
+        ]
+        return sorted(found, key=lambda part: -abs(part.seconds))
+
+    def share_of_excess(self, rows: Bools) -> dict[CauseKind, float]:
+        """By kind, the share of these trajectories' summed excess; the shares add up to 1. Empty without any excess."""
+        chosen = rows & ~np.isnan(self.excess_s)
+        total = float(self.excess_s[chosen].sum())
+        if total == 0.0:
+            return {}
+        kinds = np.array(self.kind, dtype=object)
+        return {
+            kind: float(self.seconds[np.ix_(chosen, kinds == kind)].sum()) / total
+            for kind in CAUSE_KINDS
+            if (kinds == kind).any()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    kind: CauseKind
+    name: str
+    seconds: Floats
+    count: Floats
+
+
+def explain(profile: Profile) -> Causes:
+    """Split every complete trajectory's excess over the reference into parts that add up to it.
+
+    Raises `CannotAllocateError` where no trajectory came well, so that there is nothing to compare with.
+    """
+    t = profile.trajectories
+    known = t.complete & ~np.isnan(t.duration_s)
+    middle = _middle(t.duration_s, known & ~t.intervened & among(t.outcome, FINISHED))
+    work_s = np.nan_to_num(t.work_s)
+    columns = [*_hop_columns(profile, middle), *_work_columns(profile, work_s, middle)]
+    hops_s = np.bincount(
+        profile.hops.trajectory, weights=np.nan_to_num(profile.hops.duration_s), minlength=len(profile)
+    )
+    unknown = np.full(len(profile), np.nan)
+    saved = t.duration_s - work_s - hops_s
+    columns.append(_Column("overlap", "", saved - saved[middle].mean(), unknown))
+    hop_count = np.bincount(profile.hops.trajectory, minlength=len(profile))
+    t_ref = float(t.duration_s[middle].mean())
+    return Causes(
+        reference=Reference(
+            int(np.count_nonzero(middle)), t_ref, float(hop_count[middle].mean()), float(work_s[middle].mean())
+        ),
+        excess_s=np.where(known, t.duration_s - t_ref, np.nan),
+        kind=tuple(column.kind for column in columns),
+        name=tuple(column.name for column in columns),
+        seconds=np.stack([column.seconds for column in columns], axis=1),
+        count=np.stack([column.count for column in columns], axis=1),
+    )
+
+
+def _middle(duration_s: Floats, eligible: Bools) -> Bools:
+    """Those between the 45th and the 55th percentile; of very few, those nearest to the median in rank."""
+    rows = np.flatnonzero(eligible)
+    if not len(rows):
+        raise CannotAllocateError("no complete trajectory came out well, so there is nothing to compare with")
+    low, high = np.quantile(duration_s[rows], [0.45, 0.55])
+    chosen: Bools = eligible & (duration_s >= low) & (duration_s <= high)
+    if not chosen.any():
+        ordered = rows[np.argsort(duration_s[rows], kind="stable")]
+        chosen[ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]] = True
+    return chosen
+
+
+def _sums(labels: Labels, trajectory: np.ndarray, weights: Floats, rows: int) -> Floats:
+    """Sum of the weights by trajectory and label."""
+    columns = len(labels.names)
+    cell = trajectory * columns + labels.code
+    return np.bincount(cell, weights=weights, minlength=rows * columns).astype(np.float64).reshape(rows, columns)
+
+
+def _hop_columns(profile: Profile, middle: Bools) -> Iterator[_Column]:
+    hops, rows = profile.hops, len(profile)
+    if not len(hops.hop):
+        return
+    labels = encode([str(name) for name in hops.hop])
+    parts = split_hops(hops, fit_lines(hops))
+    ones = np.ones(len(hops.hop))
+    n = _sums(labels, hops.trajectory, ones, rows)
+    first, answer, rest = (
+        _sums(labels, hops.trajectory, part, rows) for part in (parts.first_token_s, parts.answer_s, parts.rest_s)
+    )
+    tokens = _sums(labels, hops.trajectory, hops.output_tokens, rows)
+    first0, answer0, rest0, tokens0 = (_per_hop(part, n, middle) for part in (first, answer, rest, tokens))
+    n0 = n[middle].mean(axis=0)
+    unknown = np.full(rows, np.nan)
+    for k, name in enumerate(labels.names):
+        each = first0[k] + answer0[k] + rest0[k]
+        yield _Column("visits", name, (n[:, k] - n0[k]) * each, n[:, k] - n0[k])
+        yield _Column("first_token", name, first[:, k] - n[:, k] * first0[k], unknown)
+        yield _Column("answers", name, answer[:, k] - n[:, k] * answer0[k], tokens[:, k] - n[:, k] * tokens0[k])
+        yield _Column("pace", name, rest[:, k] - n[:, k] * rest0[k], unknown)
+
+
+def _per_hop(sums: Floats, n: Floats, middle: Bools) -> Floats:
+    """Mean per hop of each name in the reference; of all trajectories for a name the reference never visits."""
+    inside, visits = sums[middle].sum(axis=0), n[middle].sum(axis=0)
+    mean: Floats = np.where(visits > 0, inside, sums.sum(axis=0)) / np.where(visits > 0, visits, n.sum(axis=0))
+    return mean
+
+
+def _work_columns(profile: Profile, work_s: Floats, middle: Bools) -> Iterator[_Column]:
+    """Work by name. Pieces that overlap (each other or hops) share the trajectory's work time in proportion."""
+    works, rows = profile.works, len(profile)
+    rest = work_s
+    if len(works.work):
+        labels = encode([str(name) for name in works.work])
+        n = _sums(labels, works.trajectory, np.ones(len(works.work)), rows)
+        named = _sums(labels, works.trajectory, np.nan_to_num(works.duration_s), rows)
+        total = named.sum(axis=1)
+        named = named * np.where(total > work_s, work_s / np.where(total > 0, total, 1.0), 1.0)[:, None]
+        rest = work_s - named.sum(axis=1)
+        for k, name in enumerate(labels.names):
+            yield _Column("tools", name, named[:, k] - named[middle, k].mean(), n[:, k] - n[middle, k].mean())
+    yield _Column("tools", "", rest - rest[middle].mean(), np.full(rows, np.nan))
+
+
+def _words(part: Part) -> str:
+    name = f"`{part.name}`" if part.name else ""
+    more = part.seconds > 0
+    if part.kind == "visits":
+        count = round(abs(part.count or 0.0))
+        many = f"{count} " if count else ""
+        return f"{many}{'more' if more else 'fewer'} {name} visit{'s' if count != 1 else ''}"
+    if part.kind == "first_token":
+        return f"{'later' if more else 'earlier'} first token in {name}"
+    if part.kind == "answers":
+        return f"{'longer' if more else 'shorter'} {name} answers"
+    if part.kind == "pace":
+        return f"{'slower' if more else 'faster'} {name} than its tokens explain"
+    if part.kind == "tools":
+        return (
+            f"{'more' if more else 'less'} time in {name}"
+            if name
+            else f"{'more' if more else 'less'} time between steps"
+        )
+    return "hops less side by side" if more else "hops more side by side"

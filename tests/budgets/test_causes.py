@@ -1,0 +1,170 @@
+"""Why a trajectory took longer than usual."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hopbudget.budgets import CannotAllocateError, Part, Profile, explain
+
+Build = Callable[..., Profile]
+
+
+def hop(name: str, seconds: float, **more: Any) -> tuple[str, dict[str, Any]]:
+    return "hop", {"hop": name, "duration_s": seconds, **more}
+
+
+def work(name: str, seconds: float, **more: Any) -> tuple[str, dict[str, Any]]:
+    return "work", {"work": name, "duration_s": seconds, **more}
+
+
+def usual(count: int = 41) -> list[dict[str, Any]]:
+    steps = [hop("plan", 1.0), work("search", 0.5), hop("answer", 2.0)]
+    return [{"steps": steps} for _ in range(count)]
+
+
+step = st.one_of(
+    st.builds(
+        lambda name, seconds, tokens, start: hop(
+            name,
+            seconds / 4,
+            output_tokens=float(tokens) if tokens else np.nan,
+            input_tokens=float(10 * tokens) if tokens else np.nan,
+            **({"started_s": start / 2} if start is not None else {}),
+        ),
+        st.sampled_from(["a", "b", "c"]),
+        st.integers(0, 40),
+        st.integers(0, 50),
+        st.one_of(st.none(), st.integers(0, 10)),
+    ),
+    st.builds(
+        lambda name, seconds, start: work(name, seconds / 4, **({"started_s": start / 2} if start is not None else {})),
+        st.sampled_from(["t", "u"]),
+        st.integers(0, 20),
+        st.one_of(st.none(), st.integers(0, 10)),
+    ),
+)
+trajectory = st.fixed_dictionaries(
+    {"steps": st.lists(step, max_size=8), "outcome": st.sampled_from(["ok", "ok", "truncated", "failed", "timed_out"])}
+)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@given(rows=st.lists(trajectory, min_size=1, max_size=12))
+def test_the_parts_of_every_trajectory_add_up_to_its_excess(profile_of: Build, rows: list[dict[str, Any]]) -> None:
+    profile = profile_of([*rows, {"steps": [hop("a", 1.0)]}])
+    causes = explain(profile)
+    for row in range(len(profile)):
+        total = sum(part.seconds for part in causes.parts(row))
+        assert total == pytest.approx(causes.excess_s[row], abs=1e-6)
+
+
+def parts_of(profile: Profile, row: int) -> dict[tuple[str, str], Part]:
+    return {(part.kind, part.name): part for part in explain(profile).parts(row)}
+
+
+def test_a_trajectory_like_the_reference_has_no_excess(profile_of: Build) -> None:
+    causes = explain(profile_of(usual()))
+    assert causes.excess_s == pytest.approx(0)
+    assert causes.parts(0) == []
+
+
+def test_more_visits_are_counted_and_cost_what_a_visit_usually_costs(profile_of: Build) -> None:
+    late = {"steps": [hop("plan", 1.0)] * 3 + [work("search", 0.5), hop("answer", 2.0)]}
+    parts = parts_of(profile_of([*usual(), late]), 41)
+    assert parts["visits", "plan"].seconds == pytest.approx(2.0)
+    assert parts["visits", "plan"].count == pytest.approx(2.0)
+    assert parts["visits", "plan"].detail == "2 more `plan` visits"
+
+
+def test_unlike_hops_are_compared_with_their_own_name(profile_of: Build) -> None:
+    late = {"steps": [hop("plan", 1.0), work("search", 0.5), hop("answer", 2.0), hop("answer", 2.0)]}
+    parts = parts_of(profile_of([*usual(), late]), 41)
+    assert list(parts) == [("visits", "answer")]
+    assert parts["visits", "answer"].seconds == pytest.approx(2.0)
+
+
+def test_a_longer_answer_is_told_from_a_slow_provider(profile_of: Build) -> None:
+    random = np.random.default_rng(0)
+
+    def told(tokens: float, extra: float = 0.0) -> dict[str, Any]:
+        return {"steps": [hop("answer", 0.5 + 0.01 * tokens + extra, output_tokens=tokens, input_tokens=100.0)]}
+
+    normal = [told(float(n)) for n in random.integers(90, 111, 60)]
+    parts = parts_of(profile_of([*normal, told(400.0), told(100.0, extra=3.0)]), 60)
+    assert parts["answers", "answer"].seconds == pytest.approx(3.0, abs=0.1)
+    assert parts["answers", "answer"].count == pytest.approx(300, abs=10)
+    parts = parts_of(profile_of([*normal, told(400.0), told(100.0, extra=3.0)]), 61)
+    assert parts["pace", "answer"].seconds == pytest.approx(3.0, abs=0.1)
+
+
+def test_a_late_first_token_is_a_cause_of_its_own(profile_of: Build) -> None:
+    def told(ttft: float) -> dict[str, Any]:
+        return {"steps": [hop("answer", ttft + 1.0, ttft_s=ttft, output_tokens=100.0, input_tokens=100.0)]}
+
+    parts = parts_of(profile_of([*[told(0.3)] * 41, told(2.8)]), 41)
+    assert parts["first_token", "answer"].seconds == pytest.approx(2.5)
+    assert parts["first_token", "answer"].detail == "later first token in `answer`"
+
+
+def test_tools_are_named_and_what_no_tool_covers_is_kept_apart(profile_of: Build) -> None:
+    late = {"steps": [hop("plan", 1.0), work("search", 4.5), hop("answer", 2.0, started_s=7.0)]}
+    parts = parts_of(profile_of([*usual(), late]), 41)
+    assert parts["tools", "search"].seconds == pytest.approx(4.0)
+    assert parts["tools", ""].seconds == pytest.approx(1.5)
+    assert parts["tools", ""].detail == "more time between steps"
+
+
+def test_hops_side_by_side_are_a_part_so_that_the_sum_stays_exact(profile_of: Build) -> None:
+    late = {"steps": [hop("plan", 1.0), work("search", 0.5), hop("answer", 2.0), hop("answer", 2.0, started_s=2.5)]}
+    parts = parts_of(profile_of([*usual(), late]), 41)
+    assert parts["visits", "answer"].seconds == pytest.approx(2.0)
+    assert parts["overlap", ""].seconds == pytest.approx(-1.0)
+    assert parts["overlap", ""].detail == "hops more side by side"
+
+
+def test_a_name_the_reference_never_visits_is_compared_with_its_own_mean(profile_of: Build) -> None:
+    late = {"steps": [hop("plan", 1.0), work("search", 0.5), hop("answer", 2.0), hop("repair", 3.0)]}
+    parts = parts_of(profile_of([*usual(), late]), 41)
+    assert parts["visits", "repair"].seconds == pytest.approx(3.0)
+
+
+def test_the_largest_part_comes_first_whichever_way_it_points(profile_of: Build) -> None:
+    late = {"steps": [hop("plan", 6.0), work("search", 0.2), hop("answer", 2.0)]}
+    sizes = [abs(part.seconds) for part in explain(profile_of([*usual(), late])).parts(41)]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_trajectory_whose_root_never_came_is_not_explained(profile_of: Build) -> None:
+    causes = explain(profile_of([*usual(), {"steps": [hop("plan", 1.0)], "complete": False}]))
+    assert np.isnan(causes.excess_s[41])
+    assert causes.parts(41) == []
+
+
+def test_shares_of_the_excess_add_up_to_one(profile_of: Build) -> None:
+    late = {"steps": [hop("plan", 1.0)] * 3 + [work("search", 2.5), hop("answer", 2.0)]}
+    profile = profile_of([*usual(), late, late])
+    shares = explain(profile).share_of_excess(profile.trajectories.duration_s > 4)
+    assert sum(shares.values()) == pytest.approx(1.0)
+    assert shares["visits"] == pytest.approx(0.5)
+    assert shares["tools"] == pytest.approx(0.5)
+
+
+def test_failed_and_intervened_trajectories_are_no_reference(profile_of: Build) -> None:
+    rows = [{**row, "intervened": True} for row in usual(3)]
+    with pytest.raises(CannotAllocateError, match="nothing to compare with"):
+        explain(profile_of([*rows, {"steps": [hop("plan", 1.0)], "outcome": "failed"}]))
+
+
+def test_the_reference_is_described_in_words(profile_of: Build) -> None:
+    assert explain(profile_of(usual())).reference.description == (
+        "the 41 trajectories in the middle (45th to 55th percentile): 3.50 s, 2.0 hops, 0.500 s of work on average"
+    )
+
+
+def test_of_two_trajectories_both_are_the_middle(profile_of: Build) -> None:
+    profile = profile_of([{"steps": [hop("a", 1.0)]}, {"steps": [hop("a", 3.0)]}])
+    assert explain(profile).excess_s == pytest.approx([-1.0, 1.0])

@@ -1,0 +1,97 @@
+"""Can a deadline be met as often as asked?"""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hopbudget.budgets import Feasibility
+from hopbudget.budgets.feasible import feasibility
+from hopbudget.budgets.population import Population
+
+rows = st.lists(
+    st.tuples(st.one_of(st.integers(1, 20).map(float), st.just(math.inf)), st.booleans()), min_size=1, max_size=60
+)
+
+
+def people(times: list[float], censored: list[bool] | None = None) -> Population:
+    finish = np.array(times)
+    return Population(
+        rows=np.arange(len(times)),
+        finish_s=finish,
+        censored=np.array(censored or [False] * len(times), dtype=bool) & np.isfinite(finish),
+        observed_s=np.where(np.isfinite(finish), finish, 1.0),
+        left_out={},
+    )
+
+
+def ask(times: list[float], deadline_s: float, percentile: float = 90) -> Feasibility:
+    return feasibility(people(times), deadline_s, percentile)
+
+
+@given(rows, st.floats(0.5, 25), st.floats(0, 10))
+def test_more_deadline_never_lowers_the_probability(sample: Any, deadline_s: float, more: float) -> None:
+    found = people([r[0] for r in sample], [r[1] for r in sample])
+    less, greater = (feasibility(found, d, 90).p_deadline for d in (deadline_s, deadline_s + more))
+    assert greater >= less
+
+
+@given(rows, st.integers(1, 99))
+def test_the_smallest_deadline_reaches_the_target_and_lies_in_its_interval(sample: Any, percentile: int) -> None:
+    found = people([r[0] for r in sample], [r[1] for r in sample])
+    f = feasibility(found, 10.0, percentile)
+    if math.isfinite(f.min_deadline_s):
+        assert feasibility(found, f.min_deadline_s, percentile).p_deadline >= percentile / 100 - 1e-9
+    assert not f.min_deadline_low_s > f.min_deadline_s
+    assert f.min_deadline_high_s >= f.min_deadline_s
+
+
+def test_the_probability_is_the_share_in_time_with_its_interval() -> None:
+    f = ask([1.0] * 9 + [5.0], 2.0)
+    assert (f.p_deadline, f.p_low, f.p_high) == pytest.approx((0.9, 0.554984, 0.997471), abs=1e-6)
+
+
+def test_a_deadline_is_feasible_where_the_share_reaches_the_target_with_enough_trajectories() -> None:
+    f = ask([1.0] * 29, 2.0)
+    assert (f.verdict, f.needs) == ("feasible", None)
+
+
+def test_too_few_trajectories_leave_it_undecided_and_say_how_many_are_missing() -> None:
+    f = ask([1.0] * 28, 2.0)
+    assert f.verdict == "undecided"
+    assert f.needs == "1 more trajectory: 28 could be used, and 29 are the fewest that can bound the p90"
+
+
+def test_a_deadline_is_infeasible_where_the_whole_interval_lies_below_the_target() -> None:
+    f = ask([1.0] * 50 + [5.0] * 50, 2.0)
+    assert f.verdict == "infeasible"
+    assert f.min_deadline_s == 5.0
+
+
+def test_a_share_just_below_the_target_is_undecided_and_names_the_deadline_that_would_do() -> None:
+    f = ask([1.0] * 88 + [5.0] * 12, 2.0)
+    assert f.verdict == "undecided"
+    assert f.needs is not None
+    assert "5.00 s, the p90 observed" in f.needs
+    assert "88.0%" in f.needs
+
+
+def test_failures_can_put_every_deadline_out_of_reach() -> None:
+    f = ask([1.0] * 80 + [math.inf] * 20, 1000.0)
+    assert f.min_deadline_s == math.inf
+    assert f.verdict == "infeasible"
+
+
+def test_a_trajectory_cut_off_before_the_deadline_is_left_out_and_after_it_breaches() -> None:
+    found = people([1.0, 1.0, 5.0], [False, False, True])
+    assert feasibility(found, 4.0, 50).p_deadline == pytest.approx(2 / 3)
+    assert feasibility(found, 6.0, 50).p_deadline == 1.0
+
+
+def test_the_interval_of_the_smallest_deadline_has_no_end_where_there_are_too_few() -> None:
+    f = ask([1.0, 2.0, 3.0], 5.0)
+    assert f.min_deadline_high_s == math.inf
+    assert math.isnan(ask([1.0], 5.0).min_deadline_low_s)

@@ -1,0 +1,222 @@
+from typing import Any
+
+import pytest
+
+from hopbudget.tracing.gaps import decode
+from hopbudget.tracing.readers import CHAT, Usage
+from hopbudget.tracing.stream import TEXT_LIMIT, StreamClock, TextCounter, tokens_from_usage
+
+MS = 1_000_000
+
+
+def fed(*events: tuple[float, Any], tokenizer: Any = None, end: bool = True) -> StreamClock:
+    """A clock fed with (milliseconds, chunk)."""
+    clock = StreamClock(tokenizer)
+    for ms, item in events:
+        clock.pulled(item, round(ms * MS))
+    if end:
+        clock.finished()
+    return clock
+
+
+def plain(chunk: Any, tokens: int = 10, each: int = 1) -> list[tuple[float, Any]]:
+    """Role at 50 ms, first token at 200 ms, then every 20 ms, then stop."""
+    body = [(200 + 20 * i, chunk("tok " * each)) for i in range(tokens)]
+    return [(50, chunk(role="assistant", content="")), *body, (body[-1][0] + 1, chunk(finish="stop"))]
+
+
+def measured(clock: StreamClock) -> dict[str, Any]:
+    tokens, source = clock.tokens()
+    tpot = clock.tpot_ns(tokens)
+    return {
+        "ttft_ms": None if clock.first_ns is None else clock.first_ns / MS,
+        "ttfa_ms": None if clock.answer_ns is None else clock.answer_ns / MS,
+        "last_ms": clock.last_ns / MS,
+        "n": tokens,
+        "source": source,
+        "tpot_ms": None if tpot is None else tpot / MS,
+        "gaps": len(clock.gaps),
+        "outcome": clock.clean_end(),
+    }
+
+
+def usage(output: int, reasoning: int | None = None) -> dict[str, Any]:
+    details = {} if reasoning is None else {"completion_tokens_details": {"reasoning_tokens": reasoning}}
+    return {"prompt_tokens": 7, "completion_tokens": output, **details}
+
+
+def test_a_plain_stream(chunk: Any) -> None:
+    assert measured(fed(*plain(chunk), (382, chunk(usage=usage(10))))) == {
+        "ttft_ms": 200, "ttfa_ms": 200, "last_ms": 380, "n": 10, "source": "usage", "tpot_ms": 20, "gaps": 9,
+        "outcome": ("ok", None),
+    }  # fmt: skip
+
+
+def test_a_stream_cut_off_is_failed_and_keeps_its_tokens(chunk: Any) -> None:
+    found = measured(fed(*plain(chunk)[:4]))
+    assert (found["outcome"], found["n"], found["source"]) == (("failed", "cut_off"), 3, "chunks")
+
+
+def test_a_stream_without_any_chunk_is_cut_off_if_its_format_is_known() -> None:
+    assert StreamClock(format=CHAT).clean_end() == ("failed", "cut_off")
+    assert StreamClock().clean_end() == ("ok", None)
+
+
+def test_a_missing_end_mark_behind_code_that_filters_is_not_believed(chunk: Any) -> None:
+    filtered = fed((200, chunk("a")), (220, chunk("b")))
+    assert filtered.clean_end(whole=False) == ("ok", None)
+    passed_on = fed((50, chunk(role="assistant")), (200, chunk("a")))
+    assert passed_on.clean_end(whole=False) == ("failed", "cut_off")
+
+
+def test_an_error_inside_the_stream_is_failed(chunk: Any) -> None:
+    found = measured(fed(*plain(chunk)[:4], (250, {"error": {"type": "server_error"}})))
+    assert (found["outcome"], found["n"]) == (("failed", "server_error"), 3)
+
+
+def test_finish_reason_length_is_truncated(chunk: Any) -> None:
+    assert fed((1, chunk("a")), (2, chunk(finish="length"))).clean_end() == ("truncated", None)
+
+
+def test_several_tokens_a_chunk_are_counted_by_usage(chunk: Any) -> None:
+    found = measured(fed(*plain(chunk, each=5), (382, chunk(usage=usage(50)))))
+    assert (found["n"], found["gaps"]) == (50, 9)
+    assert found["tpot_ms"] == pytest.approx(180 / 49)
+
+
+def test_without_usage_the_tokenizer_counts(chunk: Any) -> None:
+    found = measured(fed(*plain(chunk, each=5), tokenizer=lambda text: len(text.split())))
+    assert (found["n"], found["source"]) == (50, "tokenizer")
+
+
+def test_without_both_the_chunks_are_counted_and_said_to_be(chunk: Any) -> None:
+    found = measured(fed(*plain(chunk, each=5)))
+    assert (found["n"], found["source"]) == (10, "chunks")
+
+
+def test_reasoning_is_the_first_token_and_not_the_answer(chunk: Any) -> None:
+    thinking = [(200 + 20 * i, chunk(reasoning_content="hm")) for i in range(6)]
+    found = measured(fed((50, chunk(role="assistant")), *thinking, (320, chunk("Hi")), (321, chunk(finish="stop"))))
+    assert (found["ttft_ms"], found["ttfa_ms"], found["n"]) == (200, 320, 7)
+
+
+def test_inline_thinking_is_the_first_token_and_not_the_answer(chunk: Any) -> None:
+    pieces = ["<th", "ink>", "so", "</think>", "\n", "Hi"]
+    found = measured(fed(*((200 + 20 * i, chunk(piece)) for i, piece in enumerate(pieces))))
+    assert (found["ttft_ms"], found["ttfa_ms"], found["n"]) == (200, 300, 6)
+
+
+def test_tool_calls_have_a_first_token_and_no_answer(chunk: Any) -> None:
+    calls = [(200 + 20 * i, chunk(tool_calls=[{"function": {"arguments": "{"}}])) for i in range(3)]
+    found = measured(fed(*calls, (250, chunk(finish="tool_calls")), (251, chunk(usage=usage(17)))))
+    assert (found["ttft_ms"], found["ttfa_ms"], found["n"], found["source"]) == (200, None, 17, "usage")
+
+
+def test_one_token_has_no_pace(chunk: Any) -> None:
+    found = measured(fed(*plain(chunk, tokens=1), (300, chunk(usage=usage(1)))))
+    assert (found["ttft_ms"], found["tpot_ms"], found["gaps"]) == (200, None, 0)
+
+
+def test_tokens_that_all_come_in_one_chunk_have_no_pace_rather_than_none_at_all(chunk: Any) -> None:
+    found = measured(fed(*plain(chunk, tokens=1), (300, chunk(usage=usage(40)))))
+    assert (found["n"], found["tpot_ms"]) == (40, None)
+
+
+def test_no_token_is_no_time_and_no_count(chunk: Any) -> None:
+    found = measured(fed((50, chunk(role="assistant")), (60, chunk(finish="stop")), (61, chunk(usage=usage(9)))))
+    assert (found["ttft_ms"], found["n"], found["source"], found["tpot_ms"]) == (None, None, None, None)
+
+
+def test_usage_may_come_in_any_chunk_and_the_last_counts(chunk: Any) -> None:
+    stream = [(200, chunk("a", usage=usage(1))), (220, chunk("b", usage=usage(3))), (221, chunk(finish="stop"))]
+    assert measured(fed(*stream))["n"] == 3
+
+
+def test_hidden_reasoning_is_taken_off(chunk: Any) -> None:
+    found = measured(fed(*plain(chunk), (400, chunk(usage=usage(110, reasoning=100)))))
+    assert (found["n"], found["tpot_ms"]) == (10, 20)
+
+
+def test_reasoning_that_streamed_is_not_taken_off(chunk: Any) -> None:
+    found = measured(
+        fed((100, chunk(reasoning_content="hm")), *plain(chunk)[1:], (400, chunk(usage=usage(11, reasoning=1))))
+    )
+    assert found["n"] == 11
+
+
+def test_inline_thinking_streamed_and_is_not_taken_off(chunk: Any) -> None:
+    found = measured(
+        fed((100, chunk("<think>hm</think>")), *plain(chunk)[1:], (400, chunk(usage=usage(15, reasoning=5))))
+    )
+    assert found["n"] == 15
+
+
+def test_usage_that_hidden_reasoning_uses_up_leaves_n_unknown(chunk: Any) -> None:
+    found = measured(fed(*plain(chunk), (400, chunk(usage=usage(100, reasoning=100)))))
+    assert (found["n"], found["source"], found["tpot_ms"]) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("stated", "reasoned", "n"),
+    [
+        (None, False, None),
+        (Usage(), False, None),
+        (Usage(output=0), False, None),
+        (Usage(output=5), False, 5),
+        (Usage(output=5, reasoning=2), False, 3),
+        (Usage(output=5, reasoning=2), True, 5),
+        (Usage(output=5, reasoning=9), False, None),
+    ],
+)
+def test_tokens_that_streamed_by_usage(stated: Usage | None, reasoned: bool, n: int | None) -> None:
+    assert tokens_from_usage(stated, reasoned=reasoned) == n
+
+
+def test_a_wait_cut_short_is_an_open_gap(chunk: Any) -> None:
+    clock = fed(*plain(chunk)[:4], end=False)
+    clock.cut_short(1_240 * MS)
+    gaps = decode(clock.gaps.encode())
+    assert gaps is not None
+    assert (gaps.us, gaps.censored) == ([20_000, 20_000, 1_000_000], True)
+
+
+def test_a_wait_cut_short_before_the_first_token_is_no_gap(chunk: Any) -> None:
+    clock = fed((50, chunk(role="assistant")), end=False)
+    clock.cut_short(1_000 * MS)
+    assert len(clock.gaps) == 0
+
+
+def test_chunks_of_unknown_kind_have_no_times(chunk: Any) -> None:
+    clock = fed((100, {"status": "searching"}), (200, 7))
+    assert not clock.known
+    assert measured(clock)["ttft_ms"] is None
+
+
+def test_a_stream_may_begin_with_something_else(chunk: Any) -> None:
+    assert measured(fed((100, {"status": "searching"}), (200, "Hel"), (220, "lo")))["n"] == 2
+
+
+def test_plain_text_needs_no_end_mark() -> None:
+    found = measured(fed((200, "Hel"), (220, ""), (240, "lo")))
+    assert (found["ttft_ms"], found["n"], found["gaps"], found["outcome"]) == (200, 2, 1, ("ok", None))
+
+
+def test_the_tokenizer_sees_the_running_text_and_not_pieces_of_words() -> None:
+    counter = TextCounter(lambda text: len(text.split()))
+    for letter in "alpha beta gamma":
+        counter.feed(letter)
+    assert counter.total() == 3
+
+
+def test_text_for_the_tokenizer_is_let_go_at_white_space() -> None:
+    seen: list[int] = []
+
+    def tokenizer(text: str) -> int:
+        seen.append(len(text))
+        return len(text.split())
+
+    counter = TextCounter(tokenizer)
+    for _ in range(10_000):
+        counter.feed("word ")
+    assert counter.total() == 10_000
+    assert max(seen) <= TEXT_LIMIT + 5

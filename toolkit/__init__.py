@@ -1,0 +1,19 @@
+"""End-to-end deadlines for LLM agents: record every hop, allot the time, name the cause of each breach."""
+
+from typing import TYPE_CHECKING
+
+from hopbudget.tracing import hop, pause, trajectory, watch, work
+
+if TYPE_CHECKING:
+    from hopbudget.local import flush, init
+
+__all__ = ["flush", "hop", "init", "pause", "trajectory", "watch", "work"]
+
+
+def __getattr__(name: str) -> object:
+    # The local store needs the SDK, which the decorators must not load.
+    if name in {"flush", "init"}:
+        from hopbudget import local
+
+        return getattr(local, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,5 @@
+"""`python -m hopbudget` is the `hopbudget` command."""
+
+from hopbudget.cli import main
+
+main()

@@ -1,0 +1,247 @@
+"""The demo: two answers that two numbers tell apart, then an eight-hop agent traced, planned and explained."""
+
+import asyncio
+import re
+import signal
+import time
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from rich.live import Live
+from rich.rule import Rule
+from rich.text import Text
+
+import hopbudget as hb
+from hopbudget import budgets, demo_streams
+from hopbudget.demo_agent import WORKLOAD, research
+from hopbudget.demo_board import Board, route
+from hopbudget.demo_world import Turn, turns
+from hopbudget.endpoint import running_apart
+from hopbudget.errors import Exit, UserError
+from hopbudget.explaining import of_profile
+from hopbudget.render import base
+from hopbudget.render import causes as draw_causes
+from hopbudget.render import plan as draw_plan
+from hopbudget.render import report as draw_report
+from hopbudget.store import queries
+from hopbudget.store.duck import Store
+from hopbudget.units import count, seconds
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+AT_ONCE: Final = 24
+"""Trajectories that run at the same time."""
+DEADLINE_PERCENTILE: Final = 90.0
+_MOST_EXPLAINED: Final = 12
+_YOUR_OWN: Final = (
+    'import hopbudget as hb; hb.init("traces.duckdb")',
+    '@hb.trajectory("my-agent")   @hb.hop("plan")   @hb.work("search")',
+)
+
+
+def run(store: Path | None, trajectories: int = 120, *, svg: Path | None = None, console: Console | None = None) -> int:
+    """Play the demo and return its exit code.
+
+    Without `store` the spans go to a folder that is removed at the end; with it they are added to that store.
+    `svg` also saves what was printed as a picture.
+    """
+    out = console or _console(record=svg is not None)
+    live = out.is_terminal and svg is None
+    with _ending_on_sigterm(), _place(store) as path:
+        name = f"demo-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
+        hb.init(path, service="hopbudget-demo")
+        _welcome(out)
+        with running_apart() as address:
+            asyncio.run(_two_answers(address, Store(path), name, out, live=live))
+            asyncio.run(_agents(address, name, turns(trajectories), out, live=live))
+        slowest = _what_was_seen(out, Store(path), name)
+        _goodbye(out, store, slowest)
+    if svg is not None:
+        _save(out, svg)
+    return Exit.DONE
+
+
+async def _two_answers(address: str, store: Store, name: str, out: Console, *, live: bool) -> None:
+    both = demo_streams.listeners()
+    _title(out, "Two answers, the same three seconds")
+    async with _client(address) as client:
+        await demo_streams.listen(client, both, name, out, live=live)
+    hb.flush()
+    store.drain()
+    where = queries.Where(workload=demo_streams.WORKLOAD, attributes={"run": name})
+    with store.reading() as con:
+        rows = queries.trajectory_rows(con, where)
+        hops = [hop for row in rows for hop in queries.trajectory(con, row["trace_id"])["hops"]]
+    out.print(demo_streams.numbers(hops, both))
+    out.print(
+        Text(
+            "░ silence  █ writing. An average latency calls them equal; the wait for the first token (TTFT) "
+            "and the pace after it (TPOT) do not.",
+            style=base.QUIET,
+        )
+    )
+
+
+async def _agents(address: str, name: str, asked: Sequence[Turn], out: Console, *, live: bool) -> None:
+    _title(out, "An agent of eight hops, traced")
+    out.print(route())
+    out.print(
+        Text(
+            "with tools between them, pages read side by side, and a loop while the facts don't hold: "
+            f"{count(len(asked))} trajectories, {AT_ONCE} at a time, through the openai client.",
+            style=base.QUIET,
+        )
+    )
+    board = Board(len(asked))
+    provider = trace.get_tracer_provider()
+    if isinstance(provider, TracerProvider):
+        provider.add_span_processor(board)
+    places = asyncio.Semaphore(AT_ONCE)
+    async with _client(address) as client:
+
+        async def one(turn: Turn) -> bool:
+            async with places:
+                return await _came_well(research(turn, client, run=name))
+
+        if live:
+            with Live(board, console=out, refresh_per_second=10, transient=True):
+                well = await asyncio.gather(*(one(turn) for turn in asked))
+        else:
+            well = await asyncio.gather(*(one(turn) for turn in asked))
+    written = hb.flush()
+    out.print(
+        f"{count(len(asked))} trajectories, {count(board.hops)} hops and {count(board.works)} tool calls in "
+        f"{board.elapsed_s:.1f} s; {count(written)} spans written."
+    )
+    if not all(well):
+        broken = well.count(False)
+        out.print(Text(f"{count(broken)} broke off: an error in mid-answer, under HTTP 200.", style=base.OVER))
+
+
+async def _came_well(trajectory: Coroutine[Any, Any, str]) -> bool:
+    """Run one trajectory; what the provider does to it is part of the story and is no error of the demo."""
+    import openai
+
+    try:
+        await trajectory
+    except openai.APIError:
+        return False
+    return True
+
+
+def _client(address: str) -> "AsyncOpenAI":
+    """A client as anybody's, except that no proxy and no key of the user's has a part in it."""
+    import openai
+
+    direct = openai.DefaultAsyncHttpxClient(trust_env=False)
+    return openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="simulated", max_retries=0, http_client=direct)
+
+
+def _what_was_seen(out: Console, store: Store, name: str) -> str | None:
+    """Report, plan and causes; returns the trace of the slowest late trajectory."""
+    store.drain()
+    where = queries.Where(workload=WORKLOAD, attributes={"run": name})
+    with store.reading() as con:
+        numbers = queries.report(con, where)
+        dropped = queries.drops(con)
+        profile = queries.profile(con, where)
+    numbers["spool"] = {"dropped": sum(dropped.values()), "pending": 0}
+    _title(out, "What was recorded")
+    draw_report.report(out, numbers, WORKLOAD)
+    try:
+        deadline_s = budgets.deadline_at(profile, DEADLINE_PERCENTILE, "last")
+        allocation = budgets.allocate(profile, deadline_s, percentile=DEADLINE_PERCENTILE)
+        explained = of_profile(profile)
+    except (budgets.CannotAllocateError, UserError) as error:
+        out.print(Text(f"Too few trajectories for a plan: {error}", style=base.OVER))
+        return None
+    _title(out, f"Its deadline, allotted: p{DEADLINE_PERCENTILE:g} of what it took, {seconds(deadline_s)}")
+    draw_plan.plan(out, allocation, WORKLOAD)
+    late = sorted((row for row in explained if row.duration_s > deadline_s), key=lambda row: -row.duration_s)
+    _title(out, f"Why {count(len(late))} of {count(len(explained))} were late")
+    if late:
+        draw_causes.slow(out, late[:_MOST_EXPLAINED], WORKLOAD)
+    return late[0].trace_id if late else None
+
+
+def _welcome(out: Console) -> None:
+    out.print(Text("hopbudget demo", style="bold"))
+    out.print(
+        Text(
+            "The endpoint is a simulation on this machine: no GPU, no network, no key. Its times are made up; "
+            "measuring them, the store, the plan and the causes are the real thing.",
+            style=base.QUIET,
+        )
+    )
+
+
+def _goodbye(out: Console, store: Path | None, slowest: str | None) -> None:
+    _title(out, "What to type next")
+    place = "" if store in {None, Path("traces.duckdb")} else f" {store}"
+    steps = [
+        ("the same numbers again, by topic, or as JSON", f"report{place} --workload {WORKLOAD} --by demo.topic"),
+        (
+            "a deadline of your own, written to a plan",
+            f"allocate{place} --workload {WORKLOAD} --deadline 5s --out plan.toml",
+        ),
+        ("all of it in a browser", f"app{place and ' --store' + place}"),
+    ]
+    if store is None:
+        steps.insert(0, ("keep the spans: this run's are gone with its temporary folder", "demo --store traces.duckdb"))
+    elif slowest is not None:
+        steps.insert(1, ("the slowest trajectory, hop by hop", f"explain{place} {slowest[:12]}"))
+    for what, command in steps:
+        out.print(Text(what, style=base.QUIET))
+        out.print(Text(f"  hopbudget {command}", style="bold"), soft_wrap=True)
+    out.print(Text("your own agent: one line at the start, one decorator on each function", style=base.QUIET))
+    for line in _YOUR_OWN:
+        out.print(Text(f"  {line}", style="bold"))
+
+
+def _title(out: Console, words: str) -> None:
+    out.print()
+    out.print(Rule(Text(words, style="bold"), align="left", style=base.QUIET))
+
+
+def _console(*, record: bool) -> Console:
+    screen = base.console()
+    return Console(width=screen.width, highlight=False, record=True) if record else screen
+
+
+def _save(out: Console, picture: Path) -> None:
+    """Write the picture without the web fonts that rich would have it load."""
+    style = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    out.save_svg(str(picture), title="hopbudget demo", code_format=style)
+
+
+@contextmanager
+def _place(store: Path | None) -> Iterator[Path]:
+    """The store to record into: the user's, or one that goes with the block."""
+    if store is not None:
+        yield store
+        return
+    with TemporaryDirectory(prefix="hopbudget-demo-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder) / "traces.duckdb"
+
+
+@contextmanager
+def _ending_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM unwind the demo, so that its child process and its folder go with it."""
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

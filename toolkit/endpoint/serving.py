@@ -1,0 +1,138 @@
+"""The endpoint on a socket: for the command line, on a thread for tests, in a process of its own for the demo."""
+
+import errno
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+from hopbudget.errors import Exit, UserError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+SHUTDOWN_S: Final = 1
+"""How long open streams may still run once the server is told to stop."""
+READY_S: Final = 20.0
+LISTENING: Final = "listening on "
+
+
+def serve(port: int, host: str = "127.0.0.1", *, seed: int = 0, on_ready: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C or SIGTERM; `on_ready` gets the base address. Port 0 picks a free one.
+
+    Raises UserError when the port can't be had (exit 4) or is no port (exit 2).
+    """
+    listener = _listen(host, port)
+    server = _server(seed, lambda: on_ready(_address(listener)))
+    handlers = {number: signal.signal(number, _ignore) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        server.run(sockets=[listener])
+    finally:
+        listener.close()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def running(*, seed: int = 0) -> Iterator[str]:
+    """The endpoint on a thread of this process and a free port; gives the base address, and ends with the block."""
+    listener = _listen("127.0.0.1", 0)
+    ready = threading.Event()
+    server = _server(seed, ready.set)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="hopbudget-endpoint")
+    thread.start()
+    try:
+        if not ready.wait(READY_S):
+            raise UserError(f"The simulated endpoint did not start within {READY_S:.0f} s.", Exit.ENVIRONMENT)
+        yield _address(listener)
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+@contextmanager
+def running_apart(*, seed: int = 0) -> Iterator[str]:
+    """As `running`, in a process of its own, so that client and server don't share an interpreter's time.
+
+    The process ends with the block, and by itself should this one die: it watches its standard input.
+    """
+    command = [sys.executable, "-m", "hopbudget.endpoint", str(seed)]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        line = child.stdout.readline()
+        if not line.startswith(LISTENING):
+            raise UserError("The simulated endpoint did not start; its own message stands above.", Exit.ENVIRONMENT)
+        yield line.removeprefix(LISTENING).strip()
+    finally:
+        child.stdin.close()
+        child.stdout.close()
+        try:
+            child.wait(timeout=5.0)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def serve_until_input_ends(seed: int) -> None:
+    """Serve on a free port, say where on standard output, and stop when standard input closes."""
+
+    def stop_with_input() -> None:
+        sys.stdin.read()
+        signal.raise_signal(signal.SIGTERM)
+
+    threading.Thread(target=stop_with_input, daemon=True).start()
+    serve(0, seed=seed, on_ready=lambda address: print(f"{LISTENING}{address}", flush=True))  # noqa: T201
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= 65_535:
+        raise UserError(f"Port {port} is not between 0 and 65535; choose one, or --port 0 to be given a free one.")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=512)
+    except OSError as error:
+        raise UserError(_why_not(error, host, port), Exit.ENVIRONMENT) from None
+
+
+def _why_not(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} on {host} is in use; choose another, or --port 0 to be given a free one."
+    return f"Can't listen on {host} port {port}: {error.strerror or error}."
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _server(seed: int, on_ready: Callable[[], None]) -> "uvicorn.Server":
+    import uvicorn
+
+    from hopbudget.endpoint.server import application
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            on_ready()
+
+    config = uvicorn.Config(
+        application(seed=seed),
+        lifespan="off",
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=SHUTDOWN_S,
+    )
+    return Server(config)
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """The server passes a signal on once it has shut down; by then there is nothing left to do."""

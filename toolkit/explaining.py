@@ -1,0 +1,103 @@
+"""The `explain` command: causes of slowness, in seconds that add up, for one trajectory or for the slow ones."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hopbudget import budgets
+from hopbudget.errors import Exit, UserError
+from hopbudget.reading import Selection
+from hopbudget.render import base
+from hopbudget.render import causes as draw
+from hopbudget.store import queries
+from hopbudget.units import seconds
+
+_SLOWEST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One trajectory with the parts of its excess."""
+
+    trace_id: str
+    workload: str
+    outcome: str
+    duration_s: float
+    excess_s: float
+    parts: list[budgets.Part]
+    reference: budgets.Reference
+
+    def as_json(self) -> dict[str, Any]:
+        """The row of `--json`; times in seconds."""
+        parts = [
+            {"kind": part.kind, "name": part.name, "seconds": part.seconds, "count": part.count, "detail": part.detail}
+            for part in self.parts
+        ]
+        return {
+            "trace_id": self.trace_id,
+            "workload": self.workload,
+            "outcome": self.outcome,
+            "duration_s": self.duration_s,
+            "reference_s": self.reference.duration_s,
+            "excess_s": self.excess_s,
+            "parts": parts,
+        }
+
+
+def explain(
+    selection: Selection, *, trace_id: str | None, slowest: int | None, over_s: float | None, as_json: bool
+) -> int:
+    """Print why trajectories took longer than typical ones; returns the exit code."""
+    if trace_id is not None:
+        return _one(selection, trace_id, as_json=as_json)
+    with selection.open() as (con, where):
+        names = [where.workload] if where.workload is not None else [name for name, _ in queries.workloads(con, where)]
+        profiles = {name: queries.profile(con, where.for_workload(name)) for name in names}
+    explained = [row for profile in profiles.values() for row in of_profile(profile)]
+    explained.sort(key=lambda row: -row.duration_s)
+    if over_s is not None:
+        explained = [row for row in explained if row.duration_s > over_s]
+    if slowest is not None or over_s is None:
+        explained = explained[: slowest or _SLOWEST]
+    if as_json:
+        base.print_json({"trajectories": [row.as_json() for row in explained]})
+    elif not explained:
+        base.console().print(f"No trajectory took longer than {seconds(over_s)}.")
+    else:
+        draw.slow(base.console(), explained, selection.heading)
+    return Exit.DONE
+
+
+def of_profile(profile: budgets.Profile) -> list[Explained]:
+    """Every trajectory of one workload whose duration is known, explained."""
+    try:
+        causes = budgets.explain(profile)
+    except budgets.CannotAllocateError as error:
+        raise UserError(f"{error}.", Exit.CANT_SAY) from error
+    t = profile.trajectories
+    return [
+        Explained(
+            trace_id=t.trace_id[row],
+            workload=t.workload[row],
+            outcome=t.outcome[row],
+            duration_s=float(t.duration_s[row]),
+            excess_s=float(causes.excess_s[row]),
+            parts=causes.parts(row),
+            reference=causes.reference,
+        )
+        for row in np.flatnonzero(~np.isnan(causes.excess_s))
+    ]
+
+
+def _one(selection: Selection, trace_id: str, *, as_json: bool) -> int:
+    with selection.open() as (con, where):
+        detail = queries.trajectory(con, trace_id)
+        profile = queries.profile(con, where.for_workload(detail["trajectory"]["workload"]))
+    full_id = detail["trajectory"]["trace_id"]
+    explained = next((row for row in of_profile(profile) if row.trace_id == full_id), None)
+    if as_json:
+        base.print_json({"trajectories": [explained.as_json()] if explained else []})
+    else:
+        draw.one(base.console(), detail, explained)
+    return Exit.DONE

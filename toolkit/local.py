@@ -1,0 +1,117 @@
+"""Recording into a local store: `init` and `flush`."""
+
+import atexit
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from hopbudget.errors import Exit, UserError
+from hopbudget.tracing import scope
+
+try:
+    from opentelemetry import trace
+    from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+    from opentelemetry.sdk.trace import TracerProvider
+
+    from hopbudget.export import EXIT_WAIT_S, SpoolProcessor
+except ImportError as error:
+    raise UserError(
+        f"hopbudget.init needs {error.name}, which is missing. Install it: pip install 'hopbudget[local]'",
+        Exit.ENVIRONMENT,
+    ) from error
+
+from hopbudget.store.spool import spool_folder
+
+_processor: SpoolProcessor | None = None
+_lock = threading.Lock()
+
+
+def init(
+    store: str | os.PathLike[str] = "traces.duckdb",
+    *,
+    tokenizer: Callable[[str], int] | None = None,
+    service: str | None = None,
+) -> None:
+    """Record trajectories of this process into a local store.
+
+    A TracerProvider that is already set goes on as it was and feeds the store too; otherwise one is set. `tokenizer`
+    counts the tokens of a text, for streams whose provider states no usage; the text is not kept. `service` names the
+    process in the store, if no TracerProvider was set. Calling it again moves on to the store then given. Raises
+    UserError if the TracerProvider in use takes no span processors.
+    """
+    global _processor  # noqa: PLW0603 - one spool a process
+    folder = spool_folder(Path(store).absolute())
+    with _lock:
+        scope.setup.tokenizer = tokenizer
+        if _processor is not None:
+            if _processor.spool.folder != folder:
+                _processor.move(folder)
+            return
+        processor = SpoolProcessor(folder)
+        _add(processor, service)
+        _processor = processor
+        atexit.register(_at_exit)
+        _flush_on_sigterm()
+        _flush_in_workers()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=_flush_in_workers)
+
+
+def flush() -> int:
+    """Write every span that has ended, and return how many were written since the last flush; 0 before `init`."""
+    return 0 if _processor is None else _processor.flush()
+
+
+def _add(processor: SpoolProcessor, service: str | None) -> None:
+    provider = trace.get_tracer_provider()
+    if isinstance(provider, trace.ProxyTracerProvider):
+        resource = Resource.create({SERVICE_NAME: service} if service else None)
+        provider = TracerProvider(resource=resource)
+        provider.add_span_processor(processor)
+        trace.set_tracer_provider(provider)
+        return
+    add: Any = getattr(provider, "add_span_processor", None)
+    if add is None:
+        raise UserError(
+            f"the TracerProvider in use ({type(provider).__qualname__}) takes no span processors; "
+            "set the SDK's, or call hopbudget.init before it is set",
+            Exit.ENVIRONMENT,
+        )
+    add(processor)
+
+
+def _at_exit() -> None:
+    if _processor is not None:
+        scope.end_open()
+        _processor.flush(EXIT_WAIT_S)
+
+
+def _flush_on_sigterm() -> None:
+    """Flush when the process is told to end, then let happen what would have happened."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    if before is not signal.SIG_DFL and not callable(before):
+        return  # ignored, or set by something that is not Python
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        _at_exit()
+        if callable(before):
+            before(number, frame)
+            return
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    signal.signal(signal.SIGTERM, handle)
+
+
+def _flush_in_workers() -> None:
+    """Have workers of multiprocessing flush: they end without atexit, and only its own finalizers run."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None and _processor is not None:
+        util.register_after_fork(_processor, lambda _: util.Finalize(None, _at_exit, exitpriority=0))

@@ -1,0 +1,88 @@
+"""What every screen shares: the console, tables, bars and colours."""
+
+import json
+import math
+import sys
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+WIDTH: Final = 80
+"""Screens fit a terminal of this width; wider ones are not stretched."""
+
+# Okabe-Ito colours: told apart by people with any colour vision, on dark and on light.
+FIRST_TOKEN: Final = "#E69F00"
+WRITING: Final = "#56B4E9"
+WORK: Final = "#009E73"
+UNSPLIT: Final = "#0072B2"
+OVER: Final = "#D55E00"
+QUIET: Final = "bright_black"
+
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console of at most 80 columns; plain text when the output is not a terminal."""
+    probe = Console(stderr=stderr)
+    return Console(stderr=stderr, width=min(probe.width, WIDTH) if probe.is_terminal else WIDTH, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """Write one JSON object to standard output; what is not finite becomes null."""
+    json.dump(finite(value), sys.stdout, indent=2, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def finite(value: Any) -> Any:
+    """The same value with every NaN or infinity replaced by None, since JSON has neither."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def table(*columns: str, title: str | None = None, left: int = 1) -> Table:
+    """A light table: the first `left` columns to the left, numbers to the right."""
+    made = Table(
+        box=None,
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style=QUIET,
+        padding=(0, 1, 0, 0),
+    )
+    for index, column in enumerate(columns):
+        if index < left:
+            made.add_column(column, overflow="ellipsis", no_wrap=True)
+        else:
+            made.add_column(column, justify="right", no_wrap=True)
+    return made
+
+
+def bar(value: float | None, largest: float, width: int, colour: str) -> Text:
+    """A bar of `width` cells at `largest`, drawn in eighths of a cell; empty where nothing was observed."""
+    if value is None or not math.isfinite(value) or largest <= 0 or value <= 0:
+        return Text("")
+    eighths = max(1, round(min(value / largest, 1) * width * 8))
+    full, rest = divmod(eighths, 8)
+    return Text("█" * full + (_EIGHTHS[rest] if rest else ""), style=colour)
+
+
+def stacked(parts: list[tuple[float, str]], width: int) -> Text:
+    """One bar of `width` cells split in proportion to the parts (size, colour); sizes need not add to one."""
+    total = sum(size for size, _ in parts)
+    line = Text()
+    if total <= 0:
+        return line
+    edge, drawn = 0.0, 0
+    for size, colour in parts:
+        edge += size / total * width
+        cells = round(edge) - drawn
+        drawn += cells
+        line.append("█" * cells, style=colour)
+    return line

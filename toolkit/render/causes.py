@@ -1,0 +1,121 @@
+"""The screens of `hopbudget explain`: what made trajectories slow, in words and seconds that add up."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from hopbudget.budgets import CauseKind, Part
+from hopbudget.render import base, waterfall
+from hopbudget.units import count, seconds, share
+
+if TYPE_CHECKING:
+    from hopbudget.explaining import Explained
+
+COLOUR: Final[Mapping[CauseKind, str]] = {
+    "visits": base.UNSPLIT,
+    "answers": base.WRITING,
+    "first_token": base.FIRST_TOKEN,
+    "pace": base.OVER,
+    "tools": base.WORK,
+    "overlap": base.QUIET,
+}
+NAME: Final[Mapping[CauseKind, str]] = {
+    "visits": "extra visits",
+    "answers": "longer answers",
+    "first_token": "first token",
+    "pace": "pace and rest",
+    "tools": "tools",
+    "overlap": "less overlap",
+}
+_NAMED_PARTS = 4
+_BAR = 24
+
+
+def slow(out: Console, explained: Sequence["Explained"], heading: str) -> None:
+    """Draw several slow trajectories, then what they have in common."""
+    out.print(Text(heading, style="bold"))
+    for workload, row in {row.workload: row for row in explained}.items():
+        out.print(Text(f"{workload}: compared with {row.reference.description}", style=base.QUIET))
+    out.print()
+    largest = max(sum(part.seconds for part in row.parts if part.seconds > 0) for row in explained)
+    for row in explained:
+        line = Text(f"{row.trace_id[:12]}  {seconds(row.duration_s):>8}  {seconds(row.excess_s, signed=True):>9}  ")
+        longer = [(part.seconds, COLOUR[part.kind]) for part in sorted_by_kind(row.parts) if part.seconds > 0]
+        width = round(sum(size for size, _ in longer) / largest * _BAR) if largest > 0 else 0
+        line.append_text(base.stacked(longer, width))
+        if row.outcome not in {"ok", "truncated"}:
+            line.append(f" {row.outcome}", style=base.OVER)
+        out.print(line)
+        out.print(Padding(Text(sentence(row.parts, row.excess_s), style=base.QUIET), (0, 0, 0, 14)))
+    _together(out, explained)
+
+
+def one(out: Console, detail: Mapping[str, Any], explained: "Explained | None") -> None:
+    """Draw one trajectory as a waterfall, and what made it longer or shorter than usual."""
+    row = detail["trajectory"]
+    out.print(Text(f"{row['workload']} · {row['trace_id']}", style="bold"))
+    facts = [f"{row['started_at']:%Y-%m-%d %H:%M:%S} UTC", seconds(row["duration_s"]), f"{row['hop_count']} hops"]
+    facts += [f"work {seconds(row['work_s'])}"] if row["work_s"] is not None else []
+    facts += [f"answer starts after {seconds(row['answer_start_s'])}"] if row["answer_start_s"] is not None else []
+    out.print(Text(" · ".join([*facts, str(row["outcome"])]), style=base.QUIET))
+    out.print()
+    drawn = waterfall.lines(row, detail["hops"], detail["works"])
+    ends = [line.start_s + line.duration_s for line in drawn]
+    waterfall.draw(out, drawn, max([row["duration_s"] or 0.0, *ends]))
+    out.print()
+    if explained is None:
+        out.print("Its root never came, so there is no duration to explain.")
+        return
+    typical = seconds(explained.reference.duration_s)
+    way = "over" if explained.excess_s >= 0 else "under"
+    out.print(Text(f"{seconds(abs(explained.excess_s))} {way} the typical {typical}:", style="bold"))
+    largest = max((abs(part.seconds) for part in explained.parts), default=0.0)
+    rows = base.table("cause", "", "")
+    rows.columns[2].justify = "left"
+    for part in explained.parts[:12]:
+        rows.add_row(
+            part.detail,
+            seconds(part.seconds, signed=True),
+            base.bar(abs(part.seconds), largest, _BAR, COLOUR[part.kind]),
+        )
+    rest = explained.parts[12:]
+    if rest:
+        rows.add_row(f"{len(rest)} smaller ones", seconds(sum(part.seconds for part in rest), signed=True), "")
+    out.print(rows)
+    out.print(Text(f"Compared with {explained.reference.description}.", style=base.QUIET))
+
+
+def sentence(parts: Sequence[Part], excess_s: float) -> str:
+    """The largest parts in words with their seconds, and the rest as one number, so that it adds up to the excess."""
+    named = [part for part in parts if abs(part.seconds) >= 0.05 * abs(excess_s)][:_NAMED_PARTS]
+    words = [f"{part.detail} {seconds(part.seconds, signed=True)}" for part in named]
+    rest_s = excess_s - sum(part.seconds for part in named)
+    if abs(rest_s) >= 0.005 * abs(excess_s):
+        words.append(f"rest {seconds(rest_s, signed=True)}")
+    return ", ".join(words)
+
+
+def sorted_by_kind(parts: Sequence[Part]) -> list[Part]:
+    """Parts in the order of the legend, so that bars of different trajectories compare."""
+    order = list(COLOUR)
+    return sorted(parts, key=lambda part: (order.index(part.kind), -part.seconds))
+
+
+def _together(out: Console, explained: Sequence["Explained"]) -> None:
+    total = sum(row.excess_s for row in explained)
+    sums = {kind: sum(p.seconds for row in explained for p in row.parts if p.kind == kind) for kind in COLOUR}
+    if total <= 0:
+        return
+    out.print()
+    out.print(Text(f"Of the {seconds(total)} that these {count(len(explained))} are over:", style="bold"))
+    rows = base.table("cause", "share", "", "")
+    rows.columns[3].justify = "left"
+    largest = max(abs(size) for size in sums.values())
+    for kind, size in sorted(sums.items(), key=lambda item: -item[1]):
+        if abs(size) >= 0.0005 * total:
+            drawn = base.bar(size, largest, _BAR, COLOUR[kind])
+            rows.add_row(Text(NAME[kind], style=COLOUR[kind]), share(size / total), seconds(size, signed=True), drawn)
+    out.print(rows)

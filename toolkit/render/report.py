@@ -1,0 +1,168 @@
+"""The screen of `hopbudget report`: what was recorded, hop by hop."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from hopbudget.render import base
+from hopbudget.units import count, seconds, share
+
+Numbers = Mapping[str, Any]
+
+
+def report(out: Console, numbers: Numbers, heading: str) -> None:
+    """Draw the numbers of `queries.report` for a person."""
+    out.print(Text.assemble((heading, "bold")))
+    out.print(_first_line(numbers))
+    out.print()
+    _trajectories(out, numbers)
+    _time_split(out, numbers)
+    _hops(out, numbers)
+    _first_token_and_pace(out, numbers)
+    _gaps(out, numbers)
+    _footer(out, numbers)
+
+
+def by_group(out: Console, groups: Mapping[str, Numbers], key: str) -> None:
+    """Draw one row a group: trajectory time by the values of an attribute."""
+    rows = base.table(key, "n", "p50", "p90", "p99", "work", "", title=f"Trajectories by {key}")
+    rows.columns[0].max_width = 34
+    largest = max((group["trajectory_s"]["p90"] or 0.0 for group in groups.values()), default=0.0)
+    for value, group in groups.items():
+        times = group["trajectory_s"]
+        rows.add_row(
+            value,
+            count(group["trajectories"]),
+            seconds(times["p50"]),
+            seconds(times["p90"]),
+            seconds(times["p99"]),
+            share(group["work_share"]),
+            base.bar(times["p90"], largest, 12, base.UNSPLIT),
+        )
+    rows.columns[-1].justify = "left"
+    out.print(rows)
+    out.print(Text("bars: p90", style=base.QUIET))
+
+
+def _first_line(numbers: Numbers) -> Text:
+    words = f"{count(numbers['trajectories'])} trajectories, {count(numbers['hops'])} hops"
+    line = Text(words)
+    if numbers.get("incomplete"):
+        line.append(f", {count(numbers['incomplete'])} without a root (left out of times)", style=base.OVER)
+    return line
+
+
+def _trajectories(out: Console, numbers: Numbers) -> None:
+    rows = base.table("", "n", "p50", "p90", "p95", "p99", title="Trajectory time")
+    rows.add_row("duration", *_five(numbers["trajectory_s"]))
+    if numbers.get("answer_start_s", {}).get("n"):
+        rows.add_row("until the answer starts", *_five(numbers["answer_start_s"]))
+    out.print(rows)
+    out.print(_outcomes("trajectories", numbers.get("trajectory_outcomes", {})))
+    out.print()
+
+
+def _five(quantiles: Mapping[str, Any]) -> list[str]:
+    return [count(quantiles["n"]), *(seconds(quantiles[name]) for name in ("p50", "p90", "p95", "p99"))]
+
+
+def _time_split(out: Console, numbers: Numbers) -> None:
+    split = numbers["time_split"]
+    names = (
+        ("first_token_s", "waiting for first tokens", base.FIRST_TOKEN),
+        ("writing_s", "writing", base.WRITING),
+        ("hop_unsplit_s", "hops without a first-token time", base.UNSPLIT),
+        ("work_s", "work", base.WORK),
+    )
+    parts = [(split[key] or 0.0, name, colour) for key, name, colour in names]
+    total = sum(size for size, _, _ in parts)
+    if total <= 0:
+        return
+    out.print(Text("Where the time went", style="bold"))
+    out.print(base.stacked([(size, colour) for size, _, colour in parts], base.WIDTH - 2))
+    words = Text()
+    for size, name, colour in parts:
+        if size > 0:
+            words.append("■ ", style=colour)
+            words.append(f"{name} {share(size / total)}   ")
+    out.print(words)
+    out.print()
+
+
+def _hops(out: Console, numbers: Numbers) -> None:
+    rows = base.table("hop", "n", "p50", "p95", "p99", "", title="Hops: duration")
+    rows.columns[0].max_width = 28
+    rows.columns[-1].justify = "left"
+    largest = max((row["duration_s"]["p95"] or 0.0 for row in numbers["by_hop"]), default=0.0)
+    for row in numbers["by_hop"]:
+        times = row["duration_s"]
+        rows.add_row(
+            row["hop"],
+            count(row["n"]),
+            *(seconds(times[name]) for name in ("p50", "p95", "p99")),
+            _two_bars(times["p50"], times["p95"], largest),
+        )
+    out.print(rows)
+    out.print(Text("bars: p50 dark, up to p95 light", style=base.QUIET))
+    out.print(_outcomes("hops", numbers["outcomes"]))
+    out.print()
+
+
+def _two_bars(middle: float | None, upper: float | None, largest: float) -> Text:
+    width = 22
+    dark = base.bar(middle, largest, width, base.UNSPLIT)
+    if middle is None or upper is None or largest <= 0:
+        return dark
+    light = round(upper / largest * width) - len(dark.plain)
+    return dark.append("░" * max(0, light), style=base.UNSPLIT)
+
+
+def _first_token_and_pace(out: Console, numbers: Numbers) -> None:
+    if not numbers["ttft_s"]["n"]:
+        out.print(Text("No first-token times were recorded, so there is no TTFT and no TPOT.", style=base.QUIET))
+        out.print()
+        return
+    rows = base.table("hop", "TTFT p50", "p95", "p99", "TPOT p50", "p95", "p99", title="Streams: first token and pace")
+    rows.columns[0].max_width = 28
+    for row in numbers["by_hop"]:
+        if row["ttft_s"]["n"]:
+            rows.add_row(
+                row["hop"],
+                *(seconds(row["ttft_s"][name]) for name in ("p50", "p95", "p99")),
+                *(seconds(row["tpot_s"][name]) for name in ("p50", "p95", "p99")),
+            )
+    out.print(rows)
+
+
+def _gaps(out: Console, numbers: Numbers) -> None:
+    gaps = numbers["itl_s"]
+    if gaps["n"]:
+        words = ", ".join(f"{name} {seconds(gaps[name])}" for name in ("p50", "p95", "p99"))
+        out.print(Text(f"ITL over {count(gaps['n'])} gaps: {words}"))
+    if numbers["ttft_s"]["n"]:
+        out.print()
+
+
+def _outcomes(of_what: str, outcomes: Mapping[str, int]) -> Text:
+    line = Text(f"{of_what}: ", style=base.QUIET)
+    for index, (outcome, n) in enumerate(outcomes.items()):
+        line.append(" · " if index else "", style=base.QUIET)
+        line.append(f"{outcome} {count(n)}", style=base.QUIET if outcome in {"ok", "truncated"} else base.OVER)
+    return line
+
+
+def _footer(out: Console, numbers: Numbers) -> None:
+    words = "Quantiles are linear-interpolated, over ok and truncated; the rest is counted."
+    out.print(Text(words, style=base.QUIET))
+    spool = numbers.get("spool", {})
+    if spool.get("dropped"):
+        out.print(
+            Text(
+                f"{count(spool['dropped'])} spans were dropped before they reached the store.",
+                style=base.OVER,
+            )
+        )
+    if spool.get("pending"):
+        out.print(Text(f"{count(spool['pending'])} spans wait in the spool.", style=base.OVER))

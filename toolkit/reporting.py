@@ -1,0 +1,25 @@
+"""The `report` command: numbers from the store, drawn or as JSON."""
+
+from hopbudget.errors import Exit
+from hopbudget.reading import Selection
+from hopbudget.render import base
+from hopbudget.render import report as draw
+from hopbudget.store import queries
+
+
+def report(selection: Selection, *, by: str | None, as_json: bool) -> int:
+    """Print the report; returns the exit code."""
+    with selection.open() as (con, where):
+        numbers = queries.report(con, where)
+        groups = queries.report_by(con, where, by) if by else None
+        dropped = queries.drops(con)
+    numbers["spool"] = {"dropped": sum(dropped.values()), "pending": selection.pending_spans()}
+    if as_json:
+        base.print_json(numbers | ({"by": groups} if groups is not None else {}))
+        return Exit.DONE
+    out = base.console()
+    if groups is not None and by is not None:
+        draw.by_group(out, groups, by)
+    else:
+        draw.report(out, numbers, selection.heading)
+    return Exit.DONE

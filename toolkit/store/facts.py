@@ -1,0 +1,208 @@
+"""The spans of one trace to rows: trajectories, hops and works. Pure.
+
+What is read from where is the table in `dialects`; which span belongs to which trajectory is `tree`.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from hopbudget.store import dialects, hops, outcomes, tree
+from hopbudget.store.dialects import Kind
+from hopbudget.store.intervals import Interval, clip, length
+from hopbudget.store.otlp import Attributes, Span, Value
+from hopbudget.store.rows import HopRow, TrajectoryRow, WorkRow
+from hopbudget.store.tree import Node, Tree
+from hopbudget.tracing import vocabulary as v
+
+NS: Final = 1e9
+_as_json: Final = msgspec.json.encode
+
+
+class Facts(NamedTuple):
+    """Rows of some traces."""
+
+    trajectories: list[TrajectoryRow]
+    hops: list[HopRow]
+    works: list[WorkRow]
+
+
+class _Sorted(NamedTuple):
+    """The spans of a trajectory by what they are, each in order of start."""
+
+    hops: list[Node]
+    works: list[Node]
+    pauses: list[Interval]
+
+
+def of_traces(traces: Iterable[Sequence[Span]]) -> Facts:
+    """Rows of these traces, each given as its spans without duplicates."""
+    facts = Facts([], [], [])
+    for spans in traces:
+        for found in tree.trajectories(spans):
+            _add(found, facts)
+    return facts
+
+
+def _add(found: Tree, facts: Facts) -> None:
+    start, end = found.start_ns, found.end_ns
+    sorted_out = _sort(found)
+    row = _trajectory_row(found, sorted_out)
+    hop_rows = [hops.hop_row(node, row, _hop_name(node, found.root)) for node in sorted_out.hops]
+    _count_visits(hop_rows)
+    if row.complete:
+        _infer_final(hop_rows, sorted_out)
+    pauses = clip(sorted_out.pauses, start, end)
+    busy = clip(map(_interval, hop_rows), start, end)
+    paused = length(pauses) if pauses else 0
+    covered = length(busy + pauses) if busy or pauses else 0
+    row.paused_s = paused / NS
+    row.duration_s = (end - start - paused) / NS
+    row.work_s = (end - start - covered) / NS
+    row.model_s = (covered - paused) / NS
+    row.hop_count = len(hop_rows)
+    row.answer_start_s = _answer_start(hop_rows, pauses, start)
+    row.outcome = (outcomes.of_root(found.root.span) if found.root else None) or _last_outcome(hop_rows)
+    facts.trajectories.append(row)
+    facts.hops.extend(hop_rows)
+    facts.works.extend(_work_row(node.span, row) for node in sorted_out.works)
+
+
+def _trajectory_row(found: Tree, sorted_out: _Sorted) -> TrajectoryRow:
+    """The row with what the root says; its times and outcome are filled in when the hops are known."""
+    root = found.root.span if found.root else None
+    first = root or found.tops[0].span
+    attributes: Attributes = root.attributes if root else {}
+    resource = first.resource
+    service = _words(resource.get("service.name"))
+    return TrajectoryRow(
+        trace_id=first.trace_id,
+        root_span_id=found.root_span_id,
+        workload=_words(attributes.get(v.WORKLOAD)) or dialects.text(attributes, "agent") or service or "unknown",
+        run=_words(attributes.get(v.RUN)) or _words(resource.get(v.RUN)) or _words(resource.get("service.version")),
+        session=dialects.text(attributes, "session") or _session(sorted_out.hops),
+        service=service,
+        started_at=found.start_ns,
+        duration_s=0.0,
+        hop_count=0,
+        model_s=0.0,
+        work_s=0.0,
+        outcome="ok",
+        complete=root is not None,
+        deadline_s=dialects.number(attributes.get(v.DEADLINE)),
+        plan=_words(attributes.get(v.PLAN)),
+        intervened=bool(attributes.get(v.INTERVENED, False)),
+        attributes=_as_json(_texts(resource, attributes)).decode(),
+    )
+
+
+def _session(nodes: list[Node]) -> str | None:
+    return next((name for node in nodes if (name := dialects.text(node.span.attributes, "session"))), None)
+
+
+def _texts(resource: Attributes, attributes: Attributes) -> dict[str, str]:
+    return {name: _as_text(value) for part in (resource, attributes) for name, value in part.items()}
+
+
+def _as_text(value: Value) -> str:
+    if type(value) is str:
+        return value
+    return _as_json(value).decode()
+
+
+def _words(value: Value | None) -> str | None:
+    return None if value is None or value == "" else _as_text(value)
+
+
+def _sort(found: Tree) -> _Sorted:
+    hop_nodes: list[Node] = []
+    works: list[Node] = []
+    pauses: list[Interval] = []
+    waiting = list(found.tops)
+    if found.root and found.root.kind is Kind.HOP:
+        waiting = [found.root]
+    for node in waiting:  # grows as it goes
+        kind = node.kind
+        if kind is Kind.HOP:
+            hop_nodes.append(node)
+            waiting.extend(hops.beyond(node))
+            continue
+        if kind is Kind.PAUSE:
+            pauses.append((node.span.start_ns, node.span.end_ns))
+        elif not node.children or not _holds_hop(node):
+            works.append(node)
+        waiting.extend(node.children)
+    hop_nodes.sort(key=_order)
+    works.sort(key=_order)
+    return _Sorted(hop_nodes, works, pauses)
+
+
+def _holds_hop(node: Node) -> bool:
+    return any(below.kind is Kind.HOP for below in tree.walk(node.children))
+
+
+def _order(node: Node) -> tuple[int, str]:
+    return node.span.start_ns, node.span.span_id
+
+
+def _hop_name(node: Node, root: Node | None) -> str:
+    """Its own name, else the nearest enclosing stage below the trajectory's root, else the operation."""
+    own = node.span.attributes.get(v.HOP)
+    if isinstance(own, str) and own:
+        return own
+    at = node.parent
+    while at is not None and at is not root:
+        if at.kind is Kind.AGENT or at.kind is Kind.CHAIN:
+            return dialects.stage_name(at.span)
+        at = at.parent
+    return dialects.operation(node.span.attributes)
+
+
+def _count_visits(rows: list[HopRow]) -> None:
+    seen: dict[str, int] = {}
+    for row in rows:
+        row.visit = seen[row.hop] = seen.get(row.hop, 0) + 1
+
+
+def _infer_final(rows: list[HopRow], sorted_out: _Sorted) -> None:
+    """The last hop to end, if it streamed and nothing starts after its first token, and none was declared."""
+    if not rows or any(row.final for row in rows):
+        return
+    last = max(rows, key=lambda row: row.started_at + row.duration_s * 1e9)
+    first_token = last.started_at + int((last.ttft_s or 0.0) * 1e9)
+    later = [row for row in rows if row is not last and row.started_at > first_token]
+    if last.streamed and not later and all(node.span.start_ns <= first_token for node in sorted_out.works):
+        last.final, last.final_source = True, "inferred"
+
+
+def _interval(row: HopRow) -> Interval:
+    return row.started_at, row.started_at + round(row.duration_s * 1e9)
+
+
+def _answer_start(rows: list[HopRow], pauses: list[Interval], start: int) -> float | None:
+    finals = [row for row in rows if row.final]
+    if not finals or finals[-1].ttfa_s is None:
+        return None
+    at = finals[-1].started_at + round(finals[-1].ttfa_s * 1e9)
+    return (at - start - length(clip(pauses, start, at))) / NS
+
+
+def _last_outcome(rows: list[HopRow]) -> str:
+    if not rows:
+        return "ok"
+    return max(rows, key=lambda row: row.started_at + row.duration_s * 1e9).outcome
+
+
+def _work_row(span: Span, row: TrajectoryRow) -> WorkRow:
+    tool = span.attributes.get(v.TOOL_NAME)
+    return WorkRow(
+        trace_id=span.trace_id,
+        root_span_id=row.root_span_id,
+        span_id=span.span_id,
+        work=tool if isinstance(tool, str) and tool else span.name or "work",
+        started_at=span.start_ns,
+        start_s=(span.start_ns - row.started_at) / NS,
+        duration_s=(span.end_ns - span.start_ns) / NS,
+        outcome=outcomes.of_span(span),
+    )

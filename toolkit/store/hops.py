@@ -1,0 +1,140 @@
+"""One model span, with those nested in it, to one hop row. Pure."""
+
+from typing import Final
+
+import msgspec
+
+from hopbudget.store import dialects, outcomes
+from hopbudget.store.dialects import Kind
+from hopbudget.store.otlp import Attributes, Value
+from hopbudget.store.rows import HopRow, TrajectoryRow
+from hopbudget.store.tree import Node
+from hopbudget.tracing import gaps
+from hopbudget.tracing import vocabulary as v
+
+NS: Final = 1e9
+_EPS_S: Final = 1e-6
+_READ_TO_THE_END: Final = frozenset({"ok", "truncated"})
+_as_json: Final = msgspec.json.encode
+
+
+def beyond(node: Node) -> list[Node]:
+    """What is below a hop and still a fact of its own: spans under its tools and agents, and hops named by us.
+
+    Instrumentations stack, so that one call may leave several nested model spans; those, and plumbing such as HTTP
+    spans, are part of the hop.
+    """
+    found = []
+    waiting = list(node.children)
+    ours = v.HOP in node.span.attributes
+    for child in waiting:
+        own_hop = ours and v.HOP in child.span.attributes
+        if own_hop or child.kind in {Kind.TOOL, Kind.AGENT, Kind.PAUSE}:
+            found.append(child)
+        else:
+            waiting.extend(child.children)
+    return found
+
+
+def hop_row(node: Node, trajectory: TrajectoryRow, name: str) -> HopRow:
+    """The row of a hop. Its visit number and an inferred `final` are filled in later."""
+    span = node.span
+    attributes = _merged(node) if node.children else span.attributes
+    row = HopRow(
+        trace_id=span.trace_id,
+        root_span_id=trajectory.root_span_id,
+        span_id=span.span_id,
+        workload=trajectory.workload,
+        run=trajectory.run,
+        session=trajectory.session,
+        hop=name,
+        model=dialects.text(attributes, "model"),
+        started_at=span.start_ns,
+        start_s=(span.start_ns - trajectory.started_at) / NS,
+        duration_s=(span.end_ns - span.start_ns) / NS,
+        input_tokens=dialects.count(attributes, "input_tokens"),
+        cached_tokens=dialects.count(attributes, "cached_tokens"),
+        output_tokens=dialects.count(attributes, "output_tokens"),
+        reasoning_tokens=dialects.count(attributes, "reasoning_tokens"),
+        outcome=outcomes.of_span(span),
+        error_type=outcomes.error_type(span),
+    )
+    row.output_tokens_source = None if row.output_tokens is None else "usage"
+    if v.HOP in attributes:
+        _measured(row, attributes)
+    else:
+        _derived(row, attributes)
+    return row
+
+
+def _measured(row: HopRow, attributes: Attributes) -> None:
+    """What capture of ours timed itself."""
+    get = attributes.get
+    row.streamed = get(v.REQUEST_STREAM) is True
+    row.final = get(v.FINAL) is True
+    row.final_source = "declared" if row.final else None
+    row.e2e_s = _number(get(v.E2E))
+    row.ttft_s = _number(get(v.TTFT))
+    row.ttft_source = None if row.ttft_s is None else "first_token"
+    row.ttfa_s = _number(get(v.TTFA))
+    row.attempt_ttft_s = _number(get(v.ATTEMPT_TTFT))
+    row.tpot_s = _number(get(v.TPOT))
+    row.tpot_source = None if row.tpot_s is None else "measured"
+    tokens = dialects.whole(get(v.N_TOKENS))
+    if tokens is not None:
+        row.output_tokens = tokens
+        row.output_tokens_source = _text(get(v.N_SOURCE))
+    row.chunks = dialects.whole(get(v.CHUNKS))
+    row.attempts = dialects.whole(get(v.ATTEMPTS))
+    row.backoff_s = _number(get(v.BACKOFF))
+    row.limit_hit = _text(get(v.LIMIT_HIT))
+    row.budget_s = _number(get(v.BUDGET))
+    row.client_lag_s = _number(get(v.CLIENT_LAG))
+    remaining = get(v.REMAINING)
+    row.remaining_s = float(remaining) if type(remaining) in {int, float} else None  # type: ignore[arg-type]
+    if row.streamed and row.e2e_s is not None and row.outcome in _READ_TO_THE_END:
+        row.duration_s = row.e2e_s
+    _add_gaps(row, get(v.ITL))
+
+
+def _derived(row: HopRow, attributes: Attributes) -> None:
+    """What can be concluded of a span that another instrumentation made."""
+    first_chunk_s = dialects.seconds(attributes, "first_chunk_s")
+    row.streamed = dialects.find(attributes, "stream") is True or first_chunk_s is not None
+    if first_chunk_s is None or first_chunk_s > row.duration_s + _EPS_S:
+        return
+    row.ttft_s = first_chunk_s
+    row.ttft_source = "first_chunk"
+    tokens = row.output_tokens
+    # Reasoning tokens may have streamed or not; nobody says, so the pace is not known.
+    if tokens and tokens > 1 and not row.reasoning_tokens and row.outcome in _READ_TO_THE_END:
+        row.tpot_s = max(0.0, row.duration_s - first_chunk_s) / (tokens - 1)
+        row.tpot_source = "derived"
+
+
+def _add_gaps(row: HopRow, value: Value | None) -> None:
+    decoded = gaps.decode(value) if isinstance(value, str) else None
+    if decoded is not None:
+        row.itl_us = _as_json(list(decoded.us)).decode()
+        row.itl_exact = decoded.exact
+        row.itl_censored = decoded.censored
+
+
+def _merged(node: Node) -> Attributes:
+    """The hop's attributes, and those that only the model spans nested in it have."""
+    merged: Attributes = {}
+    apart = {id(child) for child in beyond(node)}
+    waiting = [node]
+    for inner in waiting:
+        if inner.kind is Kind.HOP:
+            merged = inner.span.attributes | merged
+        waiting.extend(child for child in inner.children if id(child) not in apart)
+    return merged
+
+
+def _number(value: Value | None) -> float | None:
+    return dialects.number(value)
+
+
+def _text(value: Value | None) -> str | None:
+    return value if isinstance(value, str) and value else None

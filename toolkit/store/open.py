@@ -1,0 +1,61 @@
+"""What a reading command was given: a store, which is drained first, or OTLP files, which are read into memory."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from hopbudget.errors import Exit, UserError
+from hopbudget.store import spool
+from hopbudget.store.duck import Store
+
+_ENDINGS: Final = (".duckdb", ".ddb", ".db")
+_MAGIC: Final = b"DUCK"
+_MAGIC_AT: Final = 8
+
+
+def open_source(args: Sequence[str | Path], default: Path) -> Store:
+    """The store to read; UserError if what was named is not there, can't be read, or holds no trajectory."""
+    if not args:
+        return _stored(default)
+    stores = [Path(arg).expanduser() for arg in args if _is_store(Path(arg).expanduser())]
+    if not stores:
+        return _in_memory(args)
+    if len(args) > 1:
+        raise UserError("Name one store, or OTLP files, but not both and not several stores.")
+    return _stored(stores[0])
+
+
+def _is_store(path: Path) -> bool:
+    if path.suffix.lower() in _ENDINGS:
+        return True
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(_MAGIC_AT + len(_MAGIC))[_MAGIC_AT:] == _MAGIC
+
+
+def _stored(path: Path) -> Store:
+    if not path.exists() and not spool.files(spool.spool_folder(path)):
+        raise UserError(f"There is no store at {path}. Trace a run into it, import files, or name another.")
+    store = Store(path)
+    store.drain()
+    _refuse_empty(store, f"{path} holds no trajectory yet.")
+    return store
+
+
+def _in_memory(args: Sequence[str | Path]) -> Store:
+    store = Store(None)
+    result = store.import_paths(args)
+    listed = ", ".join(str(arg) for arg in args)
+    if not result.spans and result.rejected:
+        where, reason = result.rejected[0]
+        raise UserError(f"Nothing could be read from {listed}; first: {where}: {reason}.", Exit.NO)
+    _refuse_empty(store, f"{listed}: no trajectory in it.")
+    return store
+
+
+def _refuse_empty(store: Store, sentence: str) -> None:
+    with store.reading() as con:
+        ((some,),) = con.execute("SELECT count(*) > 0 FROM trajectories").fetchall()
+    if not some:
+        raise UserError(sentence, Exit.CANT_SAY)

@@ -1,0 +1,108 @@
+"""Generators around generators: followed step by step, in the right context; `send`, `throw`, `close` passed on.
+
+Each step runs in the OpenTelemetry context of its own generator, and that context never outlasts the step: what is
+attached across a `yield` would leak into the consumer. Contexts are put back by `attach`, not `detach`: a token can be
+used in the context it came from only, and a generator may be closed from anywhere.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Generator
+from typing import Any
+
+from opentelemetry.context import Context, attach, get_current
+
+from hopbudget.tracing.handle import Handle
+
+
+def driver(
+    start: Callable[..., tuple[Generator[Any, Any, Any], Handle, Context | None]],
+) -> Callable[..., Generator[Any, Any, Any]]:
+    """A generator function that drives the generator which `start` makes of its arguments."""
+
+    def drive(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        generator, handle, context = start(*args, **kwargs)
+        sent: Any = None
+        thrown: BaseException | None = None
+        while True:
+            by_consumer = thrown is not None
+            outside = get_current() if context is None else _enter(context)
+            try:
+                if thrown is not None:
+                    item = generator.throw(thrown)
+                elif sent is None:
+                    item = next(generator)
+                else:
+                    item = generator.send(sent)
+            except StopIteration as stop:
+                handle.end(None, by_consumer=by_consumer)
+                return stop.value
+            except BaseException as error:
+                handle.end(error, by_consumer=by_consumer)
+                raise
+            finally:
+                thrown = None
+                if context is not None:
+                    context = _leave(outside)
+            handle.chunk(item)
+            try:
+                sent = yield item
+            except BaseException as error:
+                thrown = error
+
+    return drive
+
+
+def driver_async(
+    start: Callable[..., tuple[AsyncGenerator[Any, Any], Handle, Context | None]],
+) -> Callable[..., AsyncGenerator[Any, Any]]:
+    """An async generator function that drives the async generator which `start` makes of its arguments."""
+
+    async def drive(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        generator, handle, context = start(*args, **kwargs)
+        sent: Any = None
+        thrown: BaseException | None = None
+        while True:
+            by_consumer = thrown is not None
+            outside = get_current() if context is None else _enter(context)
+            try:
+                if thrown is not None:
+                    item = await generator.athrow(thrown)
+                elif sent is None:
+                    item = await anext(generator)
+                else:
+                    item = await generator.asend(sent)
+            except StopAsyncIteration:
+                handle.end(None, by_consumer=by_consumer)
+                return
+            except GeneratorExit as error:
+                if not by_consumer and get_current() is not context:
+                    # Collected in the middle of a step: this is somebody else's context.
+                    context = None
+                handle.end(error, by_consumer=by_consumer)
+                raise
+            except BaseException as error:
+                handle.end(error, by_consumer=by_consumer)
+                raise
+            finally:
+                thrown = None
+                if context is not None:
+                    context = _leave(outside)
+            handle.chunk(item)
+            try:
+                sent = yield item
+            except BaseException as error:
+                thrown = error
+
+    return drive
+
+
+def _enter(context: Context) -> Context:
+    outside = get_current()
+    attach(context)
+    return outside
+
+
+def _leave(outside: Context) -> Context:
+    """Put the consumer's context back; returns what the body left attached, which is for its own next step."""
+    inside = get_current()
+    attach(outside)
+    return inside

@@ -1,0 +1,29 @@
+"""Which objects are streams, and how each kind is followed."""
+
+from types import AsyncGeneratorType, GeneratorType
+from typing import Any
+
+from hopbudget.tracing.drive import driver, driver_async
+from hopbudget.tracing.handle import Follower, Handle
+from hopbudget.tracing.objects import look_on
+
+
+def is_stream(thing: object) -> bool:
+    """Whether the object is something that is pulled piece by piece: an iterator, or closable and iterable."""
+    if isinstance(thing, (GeneratorType, AsyncGeneratorType)):
+        return True
+    cls = type(thing)
+    if hasattr(cls, "__next__") or hasattr(cls, "__anext__"):
+        return not hasattr(cls, "readline")
+    return hasattr(cls, "__aiter__") or (hasattr(cls, "__iter__") and hasattr(cls, "close"))
+
+
+def follow(stream: Any, follower: Follower) -> Any:
+    """The stream, followed: a generator around a generator, the very object otherwise."""
+    if isinstance(stream, GeneratorType):
+        handle = Handle(follower)
+        return driver(lambda: (stream, handle, None))()
+    if isinstance(stream, AsyncGeneratorType):
+        handle = Handle(follower)
+        return driver_async(lambda: (stream, handle, None))()
+    return look_on(stream, follower)

@@ -1,0 +1,190 @@
+"""Following stream objects of client libraries in place.
+
+The object keeps its identity, attributes and protocols: its class is exchanged for a subclass of the same name that
+looks on. Where Python forbids that (C iterators, slots) a stand-in delegates, and passes `isinstance`.
+"""
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Final
+
+from hopbudget.tracing.handle import Follower, Handle
+
+HANDLE: Final = "_hopbudget_handle"
+_subclasses: Final[dict[type, type]] = {}
+
+
+def look_on(stream: Any, follower: Follower) -> Any:
+    """The stream itself, followed; or a stand-in."""
+    own = getattr(stream, "__dict__", None)
+    known: Handle | None = own.get(HANDLE) if own is not None else None
+    if known is not None and not known.ended:
+        known.followers.append(follower)
+        return stream
+    handle = Handle(follower)
+    try:
+        if known is None:
+            stream.__class__ = _subclass(type(stream))
+        stream.__dict__[HANDLE] = handle
+    except (TypeError, AttributeError):
+        return StandIn(stream, handle)
+    return stream
+
+
+def _subclass(cls: type) -> type:
+    if cls not in _subclasses:
+        members: dict[str, Any] = {
+            "__slots__": (),
+            "__module__": cls.__module__,
+            "__qualname__": cls.__qualname__,
+            "__doc__": cls.__doc__,
+        }
+        makers = {
+            "__iter__": _iter,
+            "__next__": _next,
+            "__aiter__": _aiter,
+            "__anext__": _anext,
+            "close": _closing,
+            "aclose": _closing,
+        }
+        for name, make in makers.items():
+            if hasattr(cls, name):
+                members[name] = make(getattr(cls, name))
+        _subclasses[cls] = type(cls)(cls.__name__, (cls,), members)
+    return _subclasses[cls]
+
+
+# Each of these makes one looking-on method out of the class's own. A library's method may well call another of its
+# own that looks on too; `handle.busy` says so, and only the outermost counts.
+
+
+def _iter(plain: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
+    def __iter__(self: Any) -> Iterator[Any]:  # noqa: N807
+        iterator = plain(self)
+        return iterator if iterator is self else _steps(iterator, self.__dict__[HANDLE], self)
+
+    return __iter__
+
+
+def _next(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def __next__(self: Any) -> Any:  # noqa: N807
+        return step(plain, self, self.__dict__[HANDLE])
+
+    return __next__
+
+
+def _aiter(plain: Callable[[Any], AsyncIterator[Any]]) -> Callable[[Any], AsyncIterator[Any]]:
+    def __aiter__(self: Any) -> AsyncIterator[Any]:  # noqa: N807
+        iterator = plain(self)
+        return iterator if iterator is self else _async_steps(iterator, self.__dict__[HANDLE], self)
+
+    return __aiter__
+
+
+def _anext(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    async def __anext__(self: Any) -> Any:  # noqa: N807
+        return await step_async(plain, self, self.__dict__[HANDLE])
+
+    return __anext__
+
+
+def _closing(plain: Callable[..., Any]) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(plain):
+
+        async def close_async(self: Any, *args: Any, **kwargs: Any) -> Any:
+            self.__dict__[HANDLE].closing()
+            return await plain(self, *args, **kwargs)
+
+        return close_async
+
+    def close(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.__dict__[HANDLE].closing()
+        return plain(self, *args, **kwargs)
+
+    return close
+
+
+def step(pull: Callable[[Any], Any], source: Any, handle: Handle) -> Any:
+    """One step of an iterator, followed."""
+    if handle.busy:
+        return pull(source)
+    handle.busy = True
+    try:
+        item = pull(source)
+    except StopIteration:
+        handle.end(None)
+        raise
+    except BaseException as exc:
+        handle.end(exc)
+        raise
+    finally:
+        handle.busy = False
+    handle.chunk(item)
+    return item
+
+
+async def step_async(pull: Callable[[Any], Any], source: Any, handle: Handle) -> Any:
+    """One step of an async iterator, followed."""
+    if handle.busy:
+        return await pull(source)
+    handle.busy = True
+    try:
+        item = await pull(source)
+    except StopAsyncIteration:
+        handle.end(None)
+        raise
+    except BaseException as exc:
+        handle.end(exc)
+        raise
+    finally:
+        handle.busy = False
+    handle.chunk(item)
+    return item
+
+
+def _steps(iterator: Iterator[Any], handle: Handle, owner: Any) -> Iterator[Any]:
+    """The steps of an iterator that its owner made; leaving the loop is not the end of the owner's stream."""
+    while True:
+        try:
+            item = step(next, iterator, handle)
+        except StopIteration:
+            del owner
+            return
+        yield item
+
+
+async def _async_steps(iterator: AsyncIterator[Any], handle: Handle, owner: Any) -> AsyncIterator[Any]:
+    while True:
+        try:
+            item = await step_async(anext, iterator, handle)
+        except StopAsyncIteration:
+            del owner
+            return
+        yield item
+
+
+class StandIn:
+    """Stands for a stream whose class can't be exchanged."""
+
+    def __init__(self, stream: Any, handle: Handle) -> None:
+        self._hopbudget_stream = stream
+        self._hopbudget_handle = handle
+
+    @property  # type: ignore[misc]  # isinstance asks it
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return type(self._hopbudget_stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._hopbudget_stream, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        return _steps(iter(self._hopbudget_stream), self._hopbudget_handle, self)
+
+    def __next__(self) -> Any:
+        return step(next, self._hopbudget_stream, self._hopbudget_handle)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return _async_steps(aiter(self._hopbudget_stream), self._hopbudget_handle, self)
+
+    async def __anext__(self) -> Any:
+        return await step_async(anext, self._hopbudget_stream, self._hopbudget_handle)

@@ -1,0 +1,35 @@
+"""How an exception that ended something is called in the records."""
+
+from hopbudget.tracing.vocabulary import Outcome
+
+CUT_OFF = "cut_off"
+"""error.type of a stream that ended cleanly without the end mark its format has."""
+
+
+def is_cancel(exc: BaseException | None) -> bool:
+    """Whether the exception is a cancellation: of a task, by somebody else's time-out, by the person at the keyboard.
+
+    Classes are told by name, so that no event loop's module is loaded for it. A `TimeoutError` counts when it was
+    made out of a cancellation, as `asyncio.timeout` and `wait_for` do; a socket's own time-out does not.
+    """
+    if exc is None:
+        return False
+    if isinstance(exc, (KeyboardInterrupt, SystemExit)):
+        return True
+    if isinstance(exc, TimeoutError):
+        return is_cancel(exc.__cause__)
+    return any(cls.__name__ in {"CancelledError", "Cancelled"} for cls in type(exc).__mro__)
+
+
+def of_exception(exc: BaseException | None, *, by_consumer: bool = False) -> tuple[Outcome, str | None]:
+    """The outcome and the `error.type` of something that ended with this exception, or cleanly.
+
+    `by_consumer`: the exception is not the provider's; whoever read the stream threw it.
+    """
+    if exc is None:
+        return ("closed_by_consumer" if by_consumer else "ok"), None
+    if is_cancel(exc):
+        return "cancelled", type(exc).__qualname__
+    if by_consumer or isinstance(exc, GeneratorExit):
+        return "closed_by_consumer", None
+    return "failed", type(exc).__qualname__
