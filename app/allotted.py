@@ -18,7 +18,8 @@ _TEXT_ON: Final = {
     look.FIRST: "#1a1a1a",
     look.WRITE: "#1a1a1a",
 }
-_LEAST_SHARE_FOR_TEXT: Final = 0.075
+_LETTERS: Final = 150
+"""How many letters the whole bar has room for on a page of usual width."""
 _ROW: Final = 34
 _ROOM_FOR_TEXT: Final = 1.35
 
@@ -69,7 +70,7 @@ def bar(allocation: Allocation) -> alt.LayerChart:
     axis = TimeAxis(0.0, allocation.deadline_s, False)
     values = []
     for segment in segments(allocation):
-        wide = segment.size_s >= _LEAST_SHARE_FOR_TEXT * allocation.deadline_s
+        room = math.floor(segment.size_s / allocation.deadline_s * _LETTERS)
         values.append(
             {
                 "name": segment.name,
@@ -78,13 +79,13 @@ def bar(allocation: Allocation) -> alt.LayerChart:
                 "end": segment.end_s,
                 "middle": (segment.start_s + segment.end_s) / 2,
                 "words": seconds(segment.size_s),
-                "label": segment.name.removeprefix("final stream: ") if wide else "",
-                "figure": seconds(segment.size_s) if wide else "",
+                "label": _fitting(segment.name.removeprefix("final stream: "), room),
+                "figure": seconds(segment.size_s) if room >= len(seconds(segment.size_s)) else "",
                 "share": share(segment.size_s / allocation.deadline_s),
                 "ink": _TEXT_ON[segment.kind],
             }
         )
-    base = alt.Chart(look.rows(values))
+    base = look.marks(values)
     bars = base.mark_bar(height=52, cornerRadius=3, xOffset=1, x2Offset=-1).encode(
         x=axis.encode("s"),
         x2="end:Q",
@@ -100,7 +101,13 @@ def bar(allocation: Allocation) -> alt.LayerChart:
     figure = base.mark_text(dy=9, fontSize=13, fontWeight="bold").encode(
         x=axis.encode("middle"), text="figure:N", color=ink
     )
-    return look.finish(alt.layer(bars, name, figure).resolve_scale(color="independent"), 116)
+    return look.finish(bars, name, figure, rows_px=60, legend=True, own_colours=True)
+
+
+def _fitting(name: str, letters: int) -> str:
+    if len(name) <= letters:
+        return name
+    return f"{name[: letters - 1]}…" if letters >= 4 else ""
 
 
 def beside_observed(allocation: Allocation) -> alt.LayerChart:
@@ -124,7 +131,7 @@ def beside_observed(allocation: Allocation) -> alt.LayerChart:
     axis = TimeAxis(0.0, max(seen, default=1.0) * _ROOM_FOR_TEXT, False)
     names = [str(value["name"]) for value in values]
     y = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=170, ticks=False, domain=False, grid=False))
-    base = alt.Chart(look.rows(values)).encode(
+    base = look.marks(values).encode(
         y=y,
         tooltip=[
             alt.Tooltip("name:N", title="part"),
@@ -133,13 +140,13 @@ def beside_observed(allocation: Allocation) -> alt.LayerChart:
             alt.Tooltip("p90_words:N", title="observed p90"),
         ],
     )
-    bars = base.mark_bar(height=18, cornerRadius=3, opacity=0.55).encode(
+    bars = base.mark_bar(height=18, cornerRadius=3, opacity=0.7).encode(
         x=axis.encode("s"), x2="end:Q", color=look.kinds({str(value["kind"]) for value in values})
     )
     p50 = base.mark_tick(color=look.INK, thickness=3, size=24).encode(x=axis.encode("p50"))
     p90 = base.mark_tick(color=look.INK, thickness=1.5, size=24).encode(x=axis.encode("p90"))
     text = base.mark_text(align="right", fontSize=11, fill=look.INK).encode(x=alt.value("width"), text="kept:N")
-    return look.finish(alt.layer(bars, p50, p90, text), _ROW * len(values))
+    return look.finish(bars, p50, p90, text, rows_px=_ROW * len(values))
 
 
 def _parts(allocation: Allocation) -> Iterator[tuple[str, str, float, float, float, float]]:

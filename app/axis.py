@@ -3,17 +3,32 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import altair as alt
-
-from hopbudget.units import seconds
 
 LOG_FROM_SPREAD: Final = 20.0
 """An axis is logarithmic where its largest value is this many times its smallest."""
 
+_ROOM: Final = 0.12
+
 _STEPS: Final = (1.0, 2.0, 5.0)
-_CLOCK_STEPS_S: Final = (10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0, 86400.0)
+_CLOCK_STEPS_S: Final = (
+    10.0,
+    15.0,
+    30.0,
+    60.0,
+    120.0,
+    300.0,
+    600.0,
+    900.0,
+    1800.0,
+    3600.0,
+    7200.0,
+    14400.0,
+    28800.0,
+    86400.0,
+)
 _LOG_TICKS_S: Final = (10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0, 10800.0, 36000.0, 86400.0)
 
 # The same words as `units.seconds`, without figures that mean nothing on an axis.
@@ -33,28 +48,33 @@ class TimeAxis:
     low: float
     high: float
     log: bool
+    title: str | None = None
 
     @property
     def ticks(self) -> list[float]:
         """Where its ticks stand."""
         return log_ticks(self.low, self.high) if self.log else linear_ticks(self.low, self.high)
 
-    def encode(self, field: str, title: str | None = None, **more: Any) -> alt.X:
+    def encode(self, field: str) -> alt.X:
         """The x encoding of a field of seconds."""
         scale = alt.Scale(type="log" if self.log else "linear", domain=[self.low, self.high], nice=False, clamp=True)
-        axis = alt.Axis(values=self.ticks, labelExpr=_LABEL, title=title, grid=True, tickCount=len(self.ticks))
-        return alt.X(f"{field}:Q", scale=scale, axis=axis, **more)
+        axis = alt.Axis(values=self.ticks, labelExpr=_LABEL, title=self.title, grid=True)
+        return alt.X(f"{field}:Q", scale=scale, axis=axis)
 
 
-def time_axis(values: Iterable[float]) -> TimeAxis:
-    """An axis that holds all of these seconds: from zero, or logarithmic where they are far apart."""
+def time_axis(values: Iterable[float], title: str | None = None) -> TimeAxis:
+    """An axis that holds all of these seconds: from zero, or logarithmic where they are far apart.
+
+    It reaches past the largest, so that words beside it have room.
+    """
     known = [value for value in values if math.isfinite(value) and value > 0]
     if not known:
-        return TimeAxis(0.0, 1.0, False)
+        return TimeAxis(0.0, 1.0, False, title)
     low, high = min(known), max(known)
     if high / low >= LOG_FROM_SPREAD:
-        return TimeAxis(low / 1.25, high * 1.25, True)
-    return TimeAxis(0.0, high * 1.06, False)
+        room = (high / low) ** _ROOM
+        return TimeAxis(low / room**0.4, high * room, True, title)
+    return TimeAxis(0.0, high * (1 + _ROOM), False, title)
 
 
 def linear_ticks(low: float, high: float, most: int = 7) -> list[float]:
@@ -95,8 +115,3 @@ def deadlines(low_s: float, high_s: float) -> list[float]:
                 if lowest <= value < to_s and value <= highest:
                     found.append(value)
     return sorted(set(found))
-
-
-def words(value: float | None) -> str:
-    """`units.seconds`, for tooltips."""
-    return seconds(value)

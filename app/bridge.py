@@ -1,6 +1,6 @@
 """From a typical trajectory to this one: its causes as bars that stand end to end and reach its excess."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,11 +8,13 @@ import altair as alt
 
 from hopbudget.app import look
 from hopbudget.app.axis import TimeAxis
-from hopbudget.budgets import Part
+from hopbudget.budgets import CauseKind, Part
+from hopbudget.render.causes import COLOUR
 from hopbudget.units import seconds
 
 _MOST: Final = 7
 _ROW: Final = 27
+_COLOURS: Final[Mapping[CauseKind, str]] = {**COLOUR, "overlap": look.QUIET}
 TOTAL: Final = "together"
 REST: Final = "everything else"
 
@@ -22,6 +24,8 @@ class Stone:
     """One bar of the bridge, from one edge to the next."""
 
     label: str
+    kind: CauseKind | None
+    """None for the rest and the sum."""
     start_s: float
     end_s: float
 
@@ -34,14 +38,14 @@ class Stone:
 def stones(parts: Sequence[Part], most: int = _MOST) -> list[Stone]:
     """The largest parts, what is left as one, then the sum from zero; each starts where the one before it ended."""
     shown, rest = list(parts[:most]), parts[most:]
-    named = [(part.detail, part.seconds) for part in shown]
+    named: list[tuple[str, CauseKind | None, float]] = [(part.detail, part.kind, part.seconds) for part in shown]
     if rest:
-        named.append((REST, sum(part.seconds for part in rest)))
+        named.append((REST, None, sum(part.seconds for part in rest)))
     edge, made = 0.0, []
-    for label, size in named:
-        made.append(Stone(label, edge, edge + size))
+    for label, kind, size in named:
+        made.append(Stone(label, kind, edge, edge + size))
         edge += size
-    return [*made, Stone(TOTAL, 0.0, edge)]
+    return [*made, Stone(TOTAL, None, 0.0, edge)]
 
 
 def bridge(parts: Sequence[Part]) -> alt.LayerChart:
@@ -50,7 +54,7 @@ def bridge(parts: Sequence[Part]) -> alt.LayerChart:
     edges = [edge for stone in placed for edge in (stone.start_s, stone.end_s)]
     low, high = min(edges), max(edges)
     room = 0.16 * (high - low or 1.0)
-    axis = TimeAxis(low - (room if low < 0 else 0.0), high + room, False)
+    axis = TimeAxis(low - (room if low < 0 else 0.0), high + room, False, "more than a typical one")
     keys = [str(index) for index in range(len(placed))]
     values = [
         {
@@ -60,7 +64,7 @@ def bridge(parts: Sequence[Part]) -> alt.LayerChart:
             "end": stone.end_s,
             "right": max(stone.start_s, stone.end_s),
             "words": seconds(stone.seconds, signed=True),
-            "sort": "sum" if stone.label == TOTAL else "more" if stone.seconds >= 0 else "less",
+            "colour": _COLOURS[stone.kind] if stone.kind else look.QUIET,
         }
         for key, stone in zip(keys, placed, strict=True)
     ]
@@ -71,18 +75,13 @@ def bridge(parts: Sequence[Part]) -> alt.LayerChart:
         scale=alt.Scale(domain=keys, paddingInner=0.3),
         axis=alt.Axis(labelExpr=f"({{{names}}})[datum.value]", labelLimit=230, ticks=False, domain=False, grid=False),
     )
-    colour = alt.Color(
-        "sort:N",
-        scale=alt.Scale(domain=["more", "less", "sum"], range=[look.OVER, look.WORK, look.QUIET]),
-        legend=None,
-    )
-    base = alt.Chart(look.rows(values)).encode(
+    base = look.marks(values).encode(
         y=y, tooltip=[alt.Tooltip("label:N", title="cause"), alt.Tooltip("words:N", title="adds")]
     )
-    bars = base.mark_bar(cornerRadius=2).encode(x=axis.encode("s", title="more than a typical one"), x2="end:Q", color=colour)
+    bars = base.mark_bar(cornerRadius=2).encode(x=axis.encode("s"), x2="end:Q", color=alt.Color("colour:N", scale=None))
     text = base.mark_text(align="left", dx=5, fontSize=11, fill=look.INK).encode(x=axis.encode("right"), text="words:N")
-    zero = alt.Chart(look.rows([{"s": 0.0}])).mark_rule(color=look.QUIET).encode(x=axis.encode("s"))
-    return look.finish(alt.layer(zero, bars, text), _ROW * len(keys))
+    zero = look.marks([{"s": 0.0}]).mark_rule(color=look.QUIET).encode(x=axis.encode("s"))
+    return look.finish(zero, bars, text, rows_px=_ROW * len(keys), title=True)
 
 
 def _safe(text: str) -> str:

@@ -1,20 +1,23 @@
 """The section of hop distributions: how long hops take, when they start to answer, how fast they go on."""
 
-from typing import Final
+from dataclasses import dataclass
 
 import streamlit as st
 
 from hopbudget.app import look
 from hopbudget.app.data import Source, profile, report
-from hopbudget.app.spread import Metric, Spread, hop_spreads, work_spreads
+from hopbudget.app.spread import Spread, hop_spreads, work_spreads
 from hopbudget.app.strips import strips
+from hopbudget.budgets import Profile
 from hopbudget.units import count, seconds, share
 
-_PANELS: Final[tuple[tuple[Metric, str, str, str], ...]] = (
-    ("duration_s", "Duration", look.UNSPLIT, "request to last token"),
-    ("ttft_s", "First token (TTFT)", look.FIRST_TOKEN, "request to first generated token"),
-    ("tpot_s", "Pace (TPOT)", look.WRITING, "seconds a token after the first"),
-)
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    title: str
+    hint: str
+    colour: str
+    spreads: list[Spread]
 
 
 def section(source: Source, workload: str) -> None:
@@ -24,26 +27,32 @@ def section(source: Source, workload: str) -> None:
         "Each dot is one in a hundred of what was observed (or one, where there are fewer). "
         "Heavy tick: p50. Light tick: p90. Over what came out well."
     )
-    ours = profile(source, workload)
-    panels = [(title, hint, colour, hop_spreads(ours, metric)) for metric, title, colour, hint in _PANELS]
-    panels[0] = (*panels[0][:3], [*panels[0][3], *work_spreads(ours)])
-    shown = [panel for panel in panels if panel[3]]
-    if not shown:
-        st.info("No hop came out well yet.")
-        return
-    for column, (title, hint, colour, spreads) in zip(st.columns(len(shown)), shown, strict=True):
-        with column:
-            st.markdown(f"**{title}** :gray[· {hint}]")
-            st.altair_chart(strips(spreads, title, colour).properties(description=_spoken(title, spreads)))
-    if len(shown) == 1:
+    panels = [panel for panel in _panels(profile(source, workload)) if panel.spreads]
+    for first in range(0, len(panels), 2):
+        pair = panels[first : first + 2]
+        for column, panel in zip(st.columns(len(pair), gap="large"), pair, strict=True):
+            with column:
+                st.markdown(f"**{panel.title}** :gray[· {panel.hint}]")
+                drawn = strips(panel.spreads, panel.title, panel.colour)
+                st.altair_chart(drawn.properties(description=_spoken(panel)))
+    if not any(panel.colour == look.FIRST_TOKEN for panel in panels):
         st.caption("No first-token times were recorded, so there is no TTFT and no TPOT.")
     with st.expander("The numbers"):
         _numbers(source, workload)
 
 
-def _spoken(title: str, spreads: list[Spread]) -> str:
-    told = "; ".join(f"{s.name} p50 {seconds(s.p50)}, p90 {seconds(s.p90)}, n {s.n}" for s in spreads)
-    return f"{title}: {told}"
+def _panels(ours: Profile) -> list[_Panel]:
+    return [
+        _Panel("Duration", "request to last token", look.UNSPLIT, hop_spreads(ours, "duration_s")),
+        _Panel("Work", "tools and what else has a span", look.WORK, work_spreads(ours)),
+        _Panel("First token (TTFT)", "request to first generated token", look.FIRST_TOKEN, hop_spreads(ours, "ttft_s")),
+        _Panel("Pace (TPOT)", "a token, after the first", look.WRITING, hop_spreads(ours, "tpot_s")),
+    ]
+
+
+def _spoken(panel: _Panel) -> str:
+    told = "; ".join(f"{s.name} p50 {seconds(s.p50)}, p90 {seconds(s.p90)}, n {s.n}" for s in panel.spreads)
+    return f"{panel.title}: {told}"
 
 
 def _numbers(source: Source, workload: str) -> None:

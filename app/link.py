@@ -16,7 +16,9 @@ OUTCOME: Final = "outcome"
 TRACE: Final = "trace"
 
 
-def settle(key: str, options: Sequence[str], default: str, find: Callable[[str], str | None] | None = None) -> str | None:
+def settle(
+    key: str, options: Sequence[str], default: str, find: Callable[[str], str | None] | None = None
+) -> str | None:
     """Give the widget `key` its value before it is drawn: what was chosen, else what the address says, else `default`.
 
     `find` turns an address's value that is no option into one of them, or into None. Returns a value of the address

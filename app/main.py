@@ -14,6 +14,7 @@ from hopbudget.config import store_path
 from hopbudget.errors import UserError
 from hopbudget.units import count
 
+# Inline, because the emoji and icons that Streamlit offers for this are fetched from elsewhere.
 _ICON: Final = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0072B2"/>'
     '<rect x="6" y="7" width="9" height="5" rx="1.5" fill="#fff"/>'
@@ -21,12 +22,12 @@ _ICON: Final = (
     '<rect x="17" y="21" width="6" height="5" rx="1.5" fill="#E69F00"/>'
     '<path d="M26 5v22" stroke="#fff" stroke-width="2" stroke-dasharray="3 2"/></svg>'
 )
-"""Inline, because Streamlit fetches the emoji and icons that it offers for this from elsewhere."""
 
 
 def main() -> None:
     """Draw the page for the store that HOPBUDGET_STORE names."""
-    st.set_page_config("hopbudget", page_icon="data:image/svg+xml;base64," + base64.b64encode(_ICON.encode()).decode(), layout="wide", initial_sidebar_state="collapsed")
+    icon = "data:image/svg+xml;base64," + base64.b64encode(_ICON.encode()).decode()
+    st.set_page_config("hopbudget", page_icon=icon, layout="wide", initial_sidebar_state="collapsed")
     path = store_path()
     try:
         now = _open(path)

@@ -56,9 +56,7 @@ def section(source: Source, workload: str) -> budgets.Allocation | None:
     try:
         with top[0]:
             deadline_s = _deadline(source, workload, binds)
-        question = Question(
-            deadline_s, percentile, binds, cast(budgets.Method, method), cast(budgets.SlotKind, slots)
-        )
+        question = Question(deadline_s, percentile, binds, cast(budgets.Method, method), cast(budgets.SlotKind, slots))
         plan = allocation(source, workload, question)
     except budgets.CannotAllocateError as error:
         st.info(f"No plan yet: {error}.")
@@ -92,7 +90,7 @@ def _deadline(source: Source, workload: str, binds: budgets.Binds) -> float:
 
     chosen = st.select_slider("Deadline", list(choices), key=link.DEADLINE, format_func=words)
     if unknown is not None:
-        st.caption(f"The link's deadline {unknown!r} is none; write it like `12s` or `p90`.")
+        st.caption(f"The link's deadline {unknown!r} can't be read; write it like `12s` or `p90`.")
     return choices[str(chosen)]
 
 
@@ -118,7 +116,9 @@ def _asked(source: Source, workload: str, binds: budgets.Binds, text: str) -> fl
     """Seconds of a deadline that a link asks for, None where it is none."""
     try:
         percentile = parse_percentile(text)
-        value = parse_duration(text, "deadline") if percentile is None else attained(source, workload, binds, percentile)
+        value = (
+            parse_duration(text, "deadline") if percentile is None else attained(source, workload, binds, percentile)
+        )
     except UserError:
         return None
     return value if math.isfinite(value) and value > 0 else None
@@ -156,9 +156,8 @@ def _feasibility(plan: budgets.Allocation) -> None:
         st.metric("Keep every budget and the deadline", share(plan.kept.share))
         st.caption(f"95% interval {share(plan.kept.low)} to {share(plan.kept.high)}, n = {count(plan.kept.n)}")
     with columns[3]:
-        st.markdown(f"Verdict for {plan.percentile:g}%")
-        st.badge(f.verdict, color=colour, icon=icon)  # type: ignore[arg-type]
-        st.caption(f"To decide: {f.needs}." if f.needs else _because(plan))
+        st.metric(f"Verdict for {plan.percentile:g}%", f.verdict.capitalize())
+        st.caption(f":{colour}[{icon}] " + (f"To decide: {f.needs}." if f.needs else _because(plan)))
 
 
 def _because(plan: budgets.Allocation) -> str:
@@ -184,7 +183,7 @@ def _stream(stream: budgets.StreamBudget) -> None:
 
 def _foot(plan: budgets.Allocation, workload: str) -> None:
     learned = plan.learned_from
-    runs = f" in {count(learned.runs)} runs" if learned.runs else ""
+    runs = f" in {count(learned.runs)} run{'s' * (learned.runs > 1)}" if learned.runs else ""
     left_out = ", ".join(f"{count(n)} {reason.replace('_', ' ')}" for reason, n in learned.left_out.items() if n)
     columns = st.columns([4, 1], vertical_alignment="center")
     columns[0].caption(

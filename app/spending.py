@@ -41,12 +41,18 @@ class Spent:
 
 def steps(hops: Sequence[Mapping[str, Any]], works: Sequence[Mapping[str, Any]]) -> list[Step]:
     """The stored rows of a trajectory as steps, in order of time."""
-    made = [
-        Step(h["hop"], h["visit"], False, bool(h["final"] and h["streamed"]), h["start_s"], h["start_s"] + h["duration_s"])
-        for h in hops
-    ]
-    made += [Step(w["work"], 1, True, False, w["start_s"], w["start_s"] + w["duration_s"]) for w in works]
-    return sorted(made, key=lambda step: (step.start_s, step.end_s))
+    return sorted([*map(hop_step, hops), *map(work_step, works)], key=lambda step: (step.start_s, step.end_s))
+
+
+def hop_step(row: Mapping[str, Any]) -> Step:
+    """A row of `hops`."""
+    final = bool(row["final"] and row["streamed"])
+    return Step(row["hop"], row["visit"], False, final, row["start_s"], row["start_s"] + row["duration_s"])
+
+
+def work_step(row: Mapping[str, Any]) -> Step:
+    """A row of `works`."""
+    return Step(row["work"], 1, True, False, row["start_s"], row["start_s"] + row["duration_s"])
 
 
 def slot_of(step: Step, before: str, allocation: Allocation) -> str | None:
@@ -87,7 +93,9 @@ def _before(step: Step, ordered: Sequence[Step]) -> str:
     return max(ended, key=lambda other: other.end_s).name if ended else "start"
 
 
-def spending(ordered: Sequence[Step], slots: Sequence[str | None], allocation: Allocation, until_s: float) -> list[Spent]:
+def spending(
+    ordered: Sequence[Step], slots: Sequence[str | None], allocation: Allocation, until_s: float
+) -> list[Spent]:
     """What each part of the plan took up to `until_s`, in the plan's order."""
     by_slot: dict[str, list[Interval]] = {}
     for step, slot in zip(ordered, slots, strict=True):

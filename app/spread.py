@@ -20,8 +20,6 @@ class Spread:
     """The seconds of one name; quantiles are linear-interpolated over what came well."""
 
     name: str
-    kind: str
-    """`hop` or `work`."""
     n: int
     p50: float
     p90: float
@@ -36,40 +34,40 @@ def hop_spreads(profile: Profile, metric: Metric) -> list[Spread]:
     """One for each hop name with anything observed, in the order in which a trajectory comes to them."""
     hops = profile.hops
     values: Floats = getattr(hops, metric)
-    return _by_name(hops.hop, hops.started_s, values, hops.outcome, "hop")
+    return _by_name(hops.hop, hops.started_s, values, hops.outcome)
 
 
 def work_spreads(profile: Profile) -> list[Spread]:
     """One for each kind of work, in the order in which a trajectory comes to them."""
     works = profile.works
-    return _by_name(works.work, works.started_s, works.duration_s, works.outcome, "work")
+    return _by_name(works.work, works.started_s, works.duration_s, works.outcome)
 
 
 def trajectory_spread(profile: Profile) -> Spread | None:
     """Of whole, complete trajectories."""
     t = profile.trajectories
-    made = _spread("trajectory", "trajectory", np.where(t.complete, t.duration_s, np.nan), t.outcome)
+    made = _spread("trajectory", np.where(t.complete, t.duration_s, np.nan), t.outcome)
     return made if made.n else None
 
 
-def _by_name(names: Words, started_s: Floats, values: Floats, outcomes: Words, kind: str) -> list[Spread]:
+def _by_name(names: Words, started_s: Floats, values: Floats, outcomes: Words) -> list[Spread]:
     found: list[tuple[float, Spread]] = []
     for name in sorted({str(name) for name in names}):
         ours: Bools = names == name
-        made = _spread(name, kind, values[ours], outcomes[ours])
+        made = _spread(name, values[ours], outcomes[ours])
         if made.n:
             found.append((float(started_s[ours].mean()), made))
     return [made for _, made in sorted(found, key=lambda item: item[0])]
 
 
-def _spread(name: str, kind: str, values: Floats, outcomes: Words) -> Spread:
+def _spread(name: str, values: Floats, outcomes: Words) -> Spread:
     observed = ~np.isnan(values)
     well = among(outcomes, FINISHED) & observed
     usable = values[well]
     if not len(usable):
-        return Spread(name, kind, 0, math.nan, math.nan, math.nan, (), int(np.count_nonzero(observed)))
+        return Spread(name, 0, math.nan, math.nan, math.nan, (), int(np.count_nonzero(observed)))
     count = min(len(usable), DOTS)
     levels = (np.arange(count) + 0.5) / count
     p50, p90, p99 = (float(q) for q in np.quantile(usable, (0.5, 0.9, 0.99)))
     dots = tuple(float(dot) for dot in np.quantile(usable, levels))
-    return Spread(name, kind, len(usable), p50, p90, p99, dots, int(np.count_nonzero(observed & ~well)))
+    return Spread(name, len(usable), p50, p90, p99, dots, int(np.count_nonzero(observed & ~well)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hopbudget.app import look
-from hopbudget.app.spending import Spent, Step, slots_of, spending, steps
+from hopbudget.app.spending import Spent, Step, hop_step, slots_of, spending, work_step
 from hopbudget.budgets import Allocation
 from hopbudget.tracing.vocabulary import OUTCOMES
 
@@ -31,6 +31,8 @@ class Line:
     slot: str | None
     over_from_s: float | None
     """From here to its end it ran past its slot's budget."""
+    over_s: float | None
+    """By how much its slot's budget was passed in all: on the slot's last line."""
     room_until_s: float | None
     """Where its slot's budget would have ended: on the last line of each slot that kept it."""
     outcome: str
@@ -65,11 +67,7 @@ class Timeline:
 def timeline(trajectory: Row, hops: Sequence[Row], works: Sequence[Row], allocation: Allocation | None) -> Timeline:
     """The lines of one stored trajectory, under a plan if there is one."""
     total_s = float(trajectory["duration_s"])
-    rows: list[tuple[Step, Row]] = []
-    for row in hops:
-        rows.append((steps([row], [])[0], row))
-    for row in works:
-        rows.append((steps([], [row])[0], row))
+    rows = [*((hop_step(row), row) for row in hops), *((work_step(row), row) for row in works)]
     rows.sort(key=lambda item: (item[0].start_s, item[0].end_s))
     ordered = [step for step, _ in rows]
     slots: Sequence[str | None] = [None] * len(rows)
@@ -81,11 +79,12 @@ def timeline(trajectory: Row, hops: Sequence[Row], works: Sequence[Row], allocat
     most = _most_visits(ordered)
     last = {slot: index for index, slot in enumerate(slots) if slot is not None}
     by_slot = {found.slot: found for found in spent}
-    lines = tuple(
-        _line(step, row, slot, by_slot.get(slot or ""), numbered=most[step.name] > 1, last=last.get(slot or "") == index)
-        for index, ((step, row), slot) in enumerate(zip(rows, slots, strict=True))
-    )
-    return Timeline(lines, tuple(spent), total_s)
+    lines = []
+    for index, ((step, row), slot) in enumerate(zip(rows, slots, strict=True)):
+        of_slot = by_slot.get(slot) if slot is not None else None
+        at_end = slot is not None and last[slot] == index
+        lines.append(_line(step, row, slot, of_slot, numbered=most[step.name] > 1, last=at_end))
+    return Timeline(tuple(lines), tuple(spent), total_s)
 
 
 def _most_visits(ordered: Sequence[Step]) -> dict[str, int]:
@@ -96,16 +95,18 @@ def _most_visits(ordered: Sequence[Step]) -> dict[str, int]:
 
 
 def _line(step: Step, row: Row, slot: str | None, spent: Spent | None, *, numbered: bool, last: bool) -> Line:
-    over = room = None
+    over_from = over = room = None
     if spent is not None and spent.out_at_s is not None and spent.out_at_s < step.end_s:
-        over = max(spent.out_at_s, step.start_s)
+        over_from = max(spent.out_at_s, step.start_s)
+        over = spent.spent_s - spent.budget_s if last else None
     elif spent is not None and spent.out_at_s is None and last and not step.work:
         room = step.end_s + spent.budget_s - spent.spent_s
     return Line(
         label=f"{step.name} #{step.visit}" if numbered and not step.work else step.name,
         parts=_parts(step, row),
         slot=slot,
-        over_from_s=over,
+        over_from_s=over_from,
+        over_s=over,
         room_until_s=room,
         outcome=row["outcome"] or "",
         row=row,

@@ -10,7 +10,7 @@ from hopbudget.app import link
 from hopbudget.app.bridge import bridge
 from hopbudget.app.data import MOST_LISTED, Source, explained, report, trajectories, trajectory
 from hopbudget.app.timeline import Timeline, longest, timeline
-from hopbudget.app.waterfall import waterfall
+from hopbudget.app.waterfall import in_sight, waterfall
 from hopbudget.errors import UserError
 from hopbudget.explaining import Explained
 from hopbudget.render.causes import sentence
@@ -69,7 +69,9 @@ def _pick(source: Source, workload: str, causes: Mapping[tuple[str, float], Expl
     unknown = link.settle(link.TRACE, list(listed), next(iter(listed)), lambda text: _begins(text, listed))
     with columns[2]:
         chosen = st.selectbox(
-            f"Trajectory ({count(len(listed))} listed)" if len(listed) < MOST_LISTED else f"Trajectory (first {MOST_LISTED})",
+            f"Trajectory ({count(len(listed))} listed)"
+            if len(listed) < MOST_LISTED
+            else f"Trajectory (first {MOST_LISTED})",
             list(listed),
             key=link.TRACE,
             format_func=lambda trace: _words(trace, listed[trace], causes),
@@ -116,7 +118,7 @@ def _words(trace: str, row: Row, causes: Mapping[tuple[str, float], Explained]) 
 
 
 def _headline(row: Row, plan: budgets.Allocation | None, why: Explained | None) -> None:
-    columns = st.columns(4, border=True)
+    columns = st.columns(5, border=True)
     columns[0].metric("Took", seconds(row["duration_s"]))
     if plan is not None:
         finish_s = row["duration_s"] if plan.binds == "last" else row["answer_start_s"]
@@ -125,10 +127,9 @@ def _headline(row: Row, plan: budgets.Allocation | None, why: Explained | None) 
             columns[1].metric("Deadline missed by" if left_s < 0 else "Deadline met with", seconds(abs(left_s)))
         else:
             columns[1].metric("Deadline", "no answer start")
-    columns[2].metric("Hops, and work", f"{count(row['hop_count'])}, {seconds(row['work_s'])}")
-    columns[3].metric(
-        "Against a typical one", seconds(why.excess_s, signed=True) if why is not None else "-"
-    )
+    columns[2].metric("Against a typical one", seconds(why.excess_s, signed=True) if why is not None else "-")
+    columns[3].metric("Hops", count(row["hop_count"]))
+    columns[4].metric("Work", seconds(row["work_s"]))
 
 
 def _waterfall(drawn: Timeline, plan: budgets.Allocation | None) -> None:
@@ -147,12 +148,14 @@ def _waterfall(drawn: Timeline, plan: budgets.Allocation | None) -> None:
     else:
         st.altair_chart(chart)
     if plan is not None:
-        _spent(drawn)
+        _spent(drawn, plan.deadline_s)
 
 
-def _spent(drawn: Timeline) -> None:
+def _spent(drawn: Timeline, deadline_s: float) -> None:
     over = [spent for spent in drawn.spent if spent.out_at_s is not None]
-    words = "Red: past its slot's budget. Grey tick: where the slot's budget would have ended. "
+    words = "Underlined: past its slot's budget. Grey tick: where the slot's budget would have ended. "
+    if not in_sight(drawn, deadline_s):
+        words += f"The deadline, {seconds(deadline_s)}, is far off to the right. "
     if over:
         told = ", ".join(f"{s.slot} by {seconds(s.spent_s - s.budget_s)} (budget {seconds(s.budget_s)})" for s in over)
         st.caption(f"{words}Over: {told}.")

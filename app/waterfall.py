@@ -11,32 +11,38 @@ from hopbudget.app.timeline import Line, Timeline
 from hopbudget.units import count, seconds
 
 WHOLE: Final = "all steps"
-_ROW: Final = 22
+_ROW: Final = 24
 _FAR: Final = 2.5
 """A deadline further off than this many trajectories is told in words, not drawn."""
 _ROOM_FOR_TEXT: Final = 1.16
+
+_BESIDE: Final = 0.08
+"""A budget's mark this near to its bar, as a share of the axis, has the bar's words on its far side."""
 
 _WELL: Final = frozenset({"ok", ""})
 
 
 def waterfall(timeline: Timeline, lines: Sequence[Line], deadline_s: float | None) -> alt.LayerChart:
     """Draw these lines of the timeline, under a lane that holds all of them."""
-    total = max(timeline.total_s, 1e-9)
-    seen = deadline_s is not None and deadline_s <= _FAR * total
-    axis = TimeAxis(0.0, max(total, deadline_s if seen and deadline_s else 0.0) * _ROOM_FOR_TEXT, False)
+    rule_s = deadline_s if deadline_s is not None and in_sight(timeline, deadline_s) else None
+    axis = TimeAxis(0.0, max(timeline.total_s, rule_s or 0.0, 1e-9) * _ROOM_FOR_TEXT, False, "from the start")
     keys = [WHOLE, *(str(index) for index in range(len(lines)))]
     names = {WHOLE: WHOLE, **{str(index): line.label for index, line in enumerate(lines)}}
     y = _rows(keys, names)
     layers = [
+        *(_rule(axis, y, rule_s) if rule_s is not None else ()),
         _whole(timeline, axis, y),
         _bars(lines, axis, y),
         *_over(lines, axis, y),
         _room(lines, axis, y),
         _words(timeline, lines, axis, y),
     ]
-    if seen and deadline_s is not None:
-        layers += _rule(axis, y, deadline_s)
-    return look.finish(alt.layer(*layers).resolve_scale(color="independent"), _ROW * len(keys))
+    return look.finish(*layers, rows_px=_ROW * len(keys), title=True, legend=True, own_colours=True)
+
+
+def in_sight(timeline: Timeline, deadline_s: float) -> bool:
+    """Whether the deadline is near enough to be drawn."""
+    return deadline_s <= _FAR * timeline.total_s
 
 
 def _rows(keys: Sequence[str], names: dict[str, str]) -> alt.Y:
@@ -44,7 +50,9 @@ def _rows(keys: Sequence[str], names: dict[str, str]) -> alt.Y:
     axis = alt.Axis(
         labelExpr=f"({table})[datum.value]", labelLimit=180, ticks=False, domain=False, grid=False, labelOverlap=False
     )
-    return alt.Y("row:N", title=None, scale=alt.Scale(domain=list(keys), paddingInner=0.25, paddingOuter=0.1), axis=axis)
+    return alt.Y(
+        "row:N", title=None, scale=alt.Scale(domain=list(keys), paddingInner=0.25, paddingOuter=0.1), axis=axis
+    )
 
 
 def _quoted(text: str) -> str:
@@ -57,7 +65,7 @@ def _whole(timeline: Timeline, axis: TimeAxis, y: alt.Y) -> alt.Chart:
         for line in sorted(timeline.lines, key=lambda line: line.parts[0].kind != look.WORKING)
         for part in line.parts
     ]
-    return _stretches(values, axis, y).encode(tooltip=alt.value(None))
+    return _stretches(values, axis, y, None).encode(tooltip=alt.value(None))
 
 
 def _bars(lines: Sequence[Line], axis: TimeAxis, y: alt.Y) -> alt.Chart:
@@ -74,7 +82,7 @@ def _bars(lines: Sequence[Line], axis: TimeAxis, y: alt.Y) -> alt.Chart:
         for part in line.parts
     ]
     tooltip = [alt.Tooltip(f"{key}:N", title=title) for key, title in _TOOLTIP if _said(values, key)]
-    return _stretches(values, axis, y).encode(tooltip=tooltip)
+    return _stretches(values, axis, y, alt.Legend(orient="bottom", title=None)).encode(tooltip=tooltip)
 
 
 _TOOLTIP: Final = (
@@ -111,14 +119,14 @@ def _tooltip(line: Line) -> dict[str, str]:
     }
 
 
-def _stretches(values: list[dict[str, Any]], axis: TimeAxis, y: alt.Y) -> alt.Chart:
+def _stretches(values: list[dict[str, Any]], axis: TimeAxis, y: alt.Y, legend: alt.Legend | None) -> alt.Chart:
     used = {str(value["kind"]) for value in values}
-    legend = alt.Legend(orient="bottom", title=None)
-    return (
-        alt.Chart(look.rows(values))
+    drawn: alt.Chart = (
+        look.marks(values)
         .mark_bar(cornerRadius=1.5, minBandSize=2)
-        .encode(x=axis.encode("s", title="from the start"), x2="end:Q", y=y, color=look.kinds(used, legend))
+        .encode(x=axis.encode("s"), x2="end:Q", y=y, color=look.kinds(used, legend))
     )
+    return drawn
 
 
 def _over(lines: Sequence[Line], axis: TimeAxis, y: alt.Y) -> list[alt.Chart]:
@@ -129,8 +137,8 @@ def _over(lines: Sequence[Line], axis: TimeAxis, y: alt.Y) -> list[alt.Chart]:
     ]
     if not values:
         return []
-    base = alt.Chart(look.rows(values)).encode(y=y, tooltip=[alt.Tooltip("slot:N", title="past the budget of")])
-    under = base.mark_bar(height=4, yOffset=9, color=look.OVER).encode(x=axis.encode("s"), x2="end:Q")
+    base = look.marks(values).encode(y=y, tooltip=[alt.Tooltip("slot:N", title="past the budget of")])
+    under = base.mark_bar(height=3, yOffset=8, color=look.OVER).encode(x=axis.encode("s"), x2="end:Q")
     edge = base.mark_tick(color=look.OVER, thickness=2, size=18).encode(x=axis.encode("s"))
     return [under, edge]
 
@@ -141,11 +149,12 @@ def _room(lines: Sequence[Line], axis: TimeAxis, y: alt.Y) -> alt.Chart:
         for index, line in enumerate(lines)
         if line.room_until_s is not None and line.room_until_s <= axis.high
     ]
-    return (
-        alt.Chart(look.rows(values))
+    drawn: alt.Chart = (
+        look.marks(values)
         .mark_tick(color=look.QUIET, thickness=2, size=14)
         .encode(x=axis.encode("s"), y=y, tooltip=[alt.Tooltip("slot:N", title="where the budget would end of")])
     )
+    return drawn
 
 
 def _words(timeline: Timeline, lines: Sequence[Line], axis: TimeAxis, y: alt.Y) -> alt.Chart:
@@ -154,17 +163,23 @@ def _words(timeline: Timeline, lines: Sequence[Line], axis: TimeAxis, y: alt.Y) 
     for index, line in enumerate(lines):
         bad = line.outcome not in _WELL
         words = seconds(line.duration_s) + (f" {line.outcome.replace('_', ' ')}" if bad else "")
-        values.append({"row": str(index), "s": line.end_s, "words": words, "bad": bad})
+        if line.over_s is not None:
+            words += f" · {line.slot} over by {seconds(line.over_s)}"
+        room = line.room_until_s
+        near = room is not None and room - line.end_s < _BESIDE * axis.high
+        red = bad or line.over_s is not None
+        values.append({"row": str(index), "s": room if near else line.end_s, "words": words, "bad": red})
     ink = alt.Color("bad:N", scale=alt.Scale(domain=[False, True], range=[look.INK, look.OVER]), legend=None)
-    return (
-        alt.Chart(look.rows(values))
+    drawn: alt.Chart = (
+        look.marks(values)
         .mark_text(align="left", dx=6, fontSize=11)
         .encode(x=axis.encode("s"), y=y, text="words:N", color=ink)
     )
+    return drawn
 
 
 def _rule(axis: TimeAxis, y: alt.Y, deadline_s: float) -> list[alt.Chart]:
-    base = alt.Chart(look.rows([{"s": deadline_s, "row": WHOLE, "words": f"deadline {seconds(deadline_s)}"}]))
+    base = look.marks([{"s": deadline_s, "row": WHOLE, "words": f"deadline {seconds(deadline_s)}"}])
     rule = base.mark_rule(color=look.INK, strokeWidth=1.5, strokeDash=[5, 3]).encode(x=axis.encode("s"))
     text = base.mark_text(align="left", dx=5, dy=-16, fontSize=11, fontWeight="bold", fill=look.INK).encode(
         x=axis.encode("s"), y=y, text="words:N"

@@ -51,7 +51,8 @@ def run() -> str:
         _row("`hopbudget import`", ours),
         _row("DuckDB `read_json`", sql),
         "",
-        f"Ratio {ratio:.2f} (at least {_TARGET_RATIO}); memory {max(mb for _, mb in ours):.0f} MB (under {_TARGET_MB}).",
+        f"Ratio {ratio:.2f} (at least {_TARGET_RATIO}); "
+        f"memory {max(mb for _, mb in ours):.0f} MB (under {_TARGET_MB}).",
     ]
     return "\n".join(lines) + "\n"
 

@@ -11,6 +11,7 @@ from hopbudget.budgets.allocation import (
     SLOT_KINDS,
     Allocation,
     Binds,
+    CannotAllocateError,
     Learned,
     Method,
     Share,
@@ -55,11 +56,11 @@ def allocate(
     `percentile` (0 to 100) is the share of trajectories aimed at: it sets the smallest feasible deadline, the verdict,
     the stream's objectives and the level of `quantile`. `binds` says what has to be there by the deadline: the last
     token of the trajectory, or the first answer token of its final stream. Raises ValueError for an argument that
-    makes no sense, `CannotAllocateError` (one of those) where not one trajectory can be learned from.
+    makes no sense, `CannotAllocateError` (one of those) where there is no time to give or nothing to learn from.
     """
     _check(percentile, binds)
     if not (deadline_s > 0 and math.isfinite(deadline_s)):
-        raise ValueError(f"the deadline must be a positive number of seconds, not {deadline_s:g}")
+        raise CannotAllocateError(f"the deadline must be a positive number of seconds, not {deadline_s:g}")
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     if slots not in SLOT_KINDS:

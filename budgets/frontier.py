@@ -11,7 +11,7 @@ from hopbudget.budgets.profile import Floats
 
 POINTS: Final = 160
 """How many of a distribution's points are offered, and"""
-STATES: Final = 800
+STATES: Final = 640
 """how many combinations are carried from one place to the next, at most. Below both, the answer is exact."""
 
 

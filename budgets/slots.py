@@ -15,7 +15,7 @@ from hopbudget.budgets.intervals import Spans
 from hopbudget.budgets.labels import hop_labels, merge_overlapping
 from hopbudget.budgets.population import Population
 from hopbudget.budgets.profile import Bools, Floats, Ints, Profile
-from hopbudget.budgets.quantiles import CENSORED, FINISHED, NEVER, among
+from hopbudget.budgets.quantiles import NEVER, among
 
 WORK_SHARE: Final = 0.05
 """Work gets seconds of its own where it takes more than this share of all time."""
@@ -140,8 +140,9 @@ def _marks(part: Profile, people: Population, place: Ints, columns: int) -> _Mar
     failed = np.zeros((rows, columns), dtype=np.bool_)
     hit = last_break >= 0
     failed[hit, place[last_break[hit]]] = True
-    cut_off = ~among(part.trajectories.outcome, FINISHED)[hops.trajectory]
-    struck = used & (among(hops.outcome, frozenset({"timed_out"})) | (cut_off & among(hops.outcome, CENSORED)))
+    # A time-out after what the deadline binds was there takes nothing back.
+    seen_to_end = hops.started_s + hops.duration_s <= people.observed_s[hops.trajectory] + 1e-6
+    struck = used & seen_to_end & among(hops.outcome, frozenset({"timed_out"}))
     timed_out = np.zeros(rows * columns, dtype=np.bool_)
     timed_out[cell[struck]] = True
     return _Marks(failed, timed_out.reshape(rows, columns), visits)

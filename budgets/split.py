@@ -44,83 +44,73 @@ def split(
         return in_proportion(np.array([place.mean() for place in places]), give_s, floor)
     if method == "quantile":
         return in_proportion(np.array([float(place.quantile(level)) for place in places]), give_s, floor)
-    above = [_above(place, floor) for place in places]
-    rest = max(give_s - floor * columns, 0.0)
-    beyond = equal_risk(above, rest) if method == "equal_risk" else independent(above, rest, level)
-    budgets: Floats = beyond + floor
-    return budgets
-
-
-def _above(place: Distribution, floor_s: float) -> Distribution:
-    """The distribution of what a place takes beyond its least budget."""
-    if floor_s <= 0:
-        return place
-    beyond = np.maximum(place.seconds - floor_s, 0.0)
-    known_over = place.censored & (place.seconds >= floor_s)
-    return distribution(beyond, known_over | (place.censored & (place.seconds < floor_s)))
+    if method == "equal_risk":
+        return equal_risk(places, give_s, floor)
+    return independent(places, give_s, level=level, floor_s=floor)
 
 
 def in_proportion(weights: Floats, give_s: float, floor_s: float = 0.0) -> Floats:
-    """Budgets in proportion to weights, none under the floor: b_k = max(floor, s w_k) with s so that they add up."""
-    columns = len(weights)
-    if not weights.sum() > 0:
-        return np.full(columns, give_s / columns)
-    held = np.zeros(columns, dtype=np.bool_)
+    """Budgets in proportion to weights, none under the floor: b_k = max(floor, s w_k) with s so that they add up.
+
+    Along the last axis; evenly where all weights are zero.
+    """
+    weights = np.where(weights.sum(axis=-1, keepdims=True) > 0, weights, 1.0)
+    held = np.zeros(weights.shape, dtype=np.bool_)
     while True:
-        free = give_s - floor_s * np.count_nonzero(held)
-        total = float(weights[~held].sum())
-        budgets = np.where(held, floor_s, weights * (free / total) if total > 0 else floor_s)
-        low = ~held & (budgets < floor_s)
-        if not low.any():
+        free_s = give_s - floor_s * held.sum(axis=-1, keepdims=True)
+        total = np.where(held, 0.0, weights).sum(axis=-1, keepdims=True)
+        budgets: Floats = np.where(held, floor_s, weights * (free_s / np.where(total > 0, total, 1.0)))
+        under = ~held & (budgets < floor_s)
+        if not under.any():
             return budgets
-        held |= low
+        held |= under
 
 
-def equal_risk(places: Sequence[Distribution], give_s: float) -> Floats:
+def equal_risk(places: Sequence[Distribution], give_s: float, floor_s: float = 0.0) -> Floats:
     """Every place at the same risk: the largest level q with sum_k Q_k(q) <= what there is to give.
 
     This minimises the summed expected overrun sum_k E(X_k - b_k)+: its Lagrange condition is 1 - F_k(b_k) equal for
-    all k (the newsvendor's). What is left below the next level goes towards that level, where each second is worth the
-    same to every place; past the last level it goes in proportion.
+    all k (the newsvendor's), and Q_k(q) gives way to the floor. What is left below the next level goes towards that
+    level, where each second is worth the same to every place; past the last level it goes in proportion.
     """
     levels = np.unique(np.concatenate([[0.0], *[place.shares for place in places]]))
     wanted = np.stack([place.quantile(levels) for place in places], axis=1)
-    sums = wanted.sum(axis=1)
-    at = int(np.searchsorted(sums, give_s, side="right")) - 1
+    sums = np.maximum(wanted, floor_s).sum(axis=1)
+    at = max(int(np.searchsorted(sums, give_s, side="right")) - 1, 0)
     if at == len(levels) - 1:
-        return _stretched(wanted[at], give_s)
-    part = (give_s - float(sums[at])) / float(sums[at + 1] - sums[at])
-    budgets: Floats = wanted[at] + part * (wanted[at + 1] - wanted[at])
-    return budgets
+        return in_proportion(wanted[at], give_s, floor_s)
+    return _between(wanted[at], wanted[at + 1], give_s, floor_s)
 
 
-def _stretched(budgets: Floats, give_s: float) -> Floats:
-    """Budgets (the last axis) with what they leave over added in proportion; evenly where they are all zero."""
-    total = budgets.sum(axis=-1, keepdims=True)
-    left = np.maximum(give_s - total, 0.0)
-    grown: Floats = (
-        budgets + np.where(total > 0, budgets / np.where(total > 0, total, 1.0), 1 / budgets.shape[-1]) * left
-    )
-    return grown
+def _between(low: Floats, high: Floats, give_s: float, floor_s: float) -> Floats:
+    """The point on the line from low to high, raised to the floor where it lies under it, that adds up to `give_s`."""
+    held = np.zeros(len(low), dtype=np.bool_)
+    while True:
+        way = float((high - low)[~held].sum())
+        left = give_s - floor_s * np.count_nonzero(held) - float(low[~held].sum())
+        budgets = np.where(held, floor_s, low + (left / way if way > 0 else 0.0) * (high - low))
+        under = ~held & (budgets < floor_s)
+        if not under.any():
+            return budgets
+        held |= under
 
 
-def independent(places: Sequence[Distribution], give_s: float, level: float = 0.9) -> Floats:
+def independent(places: Sequence[Distribution], give_s: float, *, level: float = 0.9, floor_s: float = 0.0) -> Floats:
     """The budgets with the largest product of the places' shares: max sum_k log F_k(b_k) with sum b_k = give.
 
     If places were independent this would be the share of trajectories that keep every budget; under positive
     dependence it is a lower bound for it. Candidates are the frontier's rows that fit, with what they leave over in
-    proportion, and the simpler methods' budgets.
+    proportion, and the simpler methods' budgets: each grows with what there is to give, and so does the best of them.
     """
-    columns = len(places)
-    ahead = frontier(list(places))
-    rows = _stretched(ahead.budgets[ahead.total_s <= give_s], give_s)
+    ahead = frontier(list(places)).budgets
+    fits = np.maximum(ahead, floor_s).sum(axis=1) <= give_s
     simple = [
-        equal_risk(places, give_s),
-        in_proportion(np.array([float(place.quantile(level)) for place in places]), give_s),
-        in_proportion(np.array([place.mean() for place in places]), give_s),
-        np.full(columns, give_s / columns),
+        equal_risk(places, give_s, floor_s),
+        in_proportion(np.array([float(place.quantile(level)) for place in places]), give_s, floor_s),
+        in_proportion(np.array([place.mean() for place in places]), give_s, floor_s),
+        np.full(len(places), give_s / len(places)),
     ]
-    candidates = np.concatenate([np.stack(simple), rows])
+    candidates = np.concatenate([np.stack(simple), in_proportion(ahead[fits], give_s, floor_s)])
     best: Floats = candidates[int(np.argmax(log_share(places, candidates)))]
     return best
 

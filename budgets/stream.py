@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from hopbudget.budgets import words
 from hopbudget.budgets.allocation import Binds, Slot, StreamBudget
 from hopbudget.budgets.profile import Bools, Floats, Profile
 from hopbudget.budgets.quantiles import CENSORED, NEVER, among, attained, rank, share_within
+
+SHORT: Final = 0.1
+"""An answer no longer than this quantile of N is short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +101,8 @@ def _holds(streams: Streams, level: float, p: float) -> bool:
 def stream_budget(streams: Streams, place: Slot, p: float, binds: Binds) -> tuple[StreamBudget, list[str]]:
     """What the stream's seconds hold: first token and pace at the level that keeps both for a share p, and N.
 
-    N is its p-quantile where that fits into the seconds, else the longest that fits. Where not even the median answer
-    fits at that level, the level is lowered until it does, and a note says so.
+    N is its p-quantile where that fits into the seconds, else the longest that fits. Where not even a short answer (the
+    `SHORT` quantile of N) fits at that level, the level is lowered until it does, and a note says so.
     """
     level = joint_level(streams, p)
     ttft, tpot = at_level(streams, level)
@@ -110,13 +113,13 @@ def stream_budget(streams: Streams, place: Slot, p: float, binds: Binds) -> tupl
             "the final stream's pace is not known (its tokens were counted in chunks or not at all): no TPOT, no tokens"
         )
         return _filled(place, level, _share_in_time(streams, ttft), ttft_s=ttft), [note]
-    median, most = (int(counted[rank(len(counted), q) - 1]) for q in (0.5, p))
+    short, most = (int(counted[rank(len(counted), q) - 1]) for q in (min(SHORT, p), p))
     notes = []
-    if binds == "last" and (lower := _fitting_level(streams, level, place.budget_s, median)) < level:
+    if binds == "last" and (lower := _fitting_level(streams, level, place.budget_s, short)) < level:
         notes.append(
-            f"the stream's {words.seconds(place.budget_s)} would not hold a median answer at the level that keeps "
-            f"first token and pace together {100 * p:g}% of the time (p{100 * level:.3g} of each), so they stand at "
-            f"p{100 * lower:.3g}"
+            f"the stream's {words.seconds(place.budget_s)} would not hold even a short answer ({short} tokens) at the "
+            f"level that keeps first token and pace together {100 * p:g}% of the time (p{100 * level:.3g} of each), so "
+            f"they stand at p{100 * lower:.3g}"
         )
         level = lower
         ttft, tpot = at_level(streams, level)

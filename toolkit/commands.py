@@ -206,7 +206,7 @@ def endpoint(port: int, seed: int) -> int:
     Its GPU is a model: seeded first-token and token times, no network, no GPU. It says
     in every answer that it is a simulation.
     """
-    from hopbudget.endpoint.server import serve
+    from hopbudget.endpoint.serving import serve
 
     serve(port, seed=seed, on_ready=lambda url: click.echo(f"listening on {url}"))
     return Exit.DONE

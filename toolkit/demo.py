@@ -1,11 +1,14 @@
 """The demo: two answers that two numbers tell apart, then an eight-hop agent traced, planned and explained."""
 
 import asyncio
+import math
 import re
+import shlex
 import signal
 import time
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -56,15 +59,15 @@ def run(store: Path | None, trajectories: int = 120, *, svg: Path | None = None,
     """
     out = console or _console(record=svg is not None)
     live = out.is_terminal and svg is None
-    with _ending_on_sigterm(), _place(store) as path:
+    with _ending_on_signals(), _place(store) as path:
         name = f"demo-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
         hb.init(path, service="hopbudget-demo")
-        _welcome(out)
+        _welcome(out, store)
         with running_apart() as address:
             asyncio.run(_two_answers(address, Store(path), name, out, live=live))
             asyncio.run(_agents(address, name, turns(trajectories), out, live=live))
-        slowest = _what_was_seen(out, Store(path), name)
-        _goodbye(out, store, slowest)
+        seen = _what_was_seen(out, Store(path), name)
+        _goodbye(out, store, seen)
     if svg is not None:
         _save(out, svg)
     return Exit.DONE
@@ -75,19 +78,21 @@ async def _two_answers(address: str, store: Store, name: str, out: Console, *, l
     _title(out, "Two answers, the same three seconds")
     async with _client(address) as client:
         await demo_streams.listen(client, both, name, out, live=live)
-    hb.flush()
+    if not hb.flush():
+        raise UserError(
+            "No span was recorded. Is OpenTelemetry switched off (OTEL_SDK_DISABLED, OTEL_TRACES_SAMPLER)?",
+            Exit.ENVIRONMENT,
+        )
     store.drain()
     where = queries.Where(workload=demo_streams.WORKLOAD, attributes={"run": name})
     with store.reading() as con:
         rows = queries.trajectory_rows(con, where)
         hops = [hop for row in rows for hop in queries.trajectory(con, row["trace_id"])["hops"]]
+    out.print()
     out.print(demo_streams.numbers(hops, both))
+    out.print(demo_streams.legend())
     out.print(
-        Text(
-            "░ silence  █ writing. An average latency calls them equal; the wait for the first token (TTFT) "
-            "and the pace after it (TPOT) do not.",
-            style=base.QUIET,
-        )
+        "An average latency calls them equal. The wait for the first token (TTFT) and the pace after it (TPOT) do not."
     )
 
 
@@ -97,7 +102,7 @@ async def _agents(address: str, name: str, asked: Sequence[Turn], out: Console, 
     out.print(
         Text(
             "with tools between them, pages read side by side, and a loop while the facts don't hold: "
-            f"{count(len(asked))} trajectories, {AT_ONCE} at a time, through the openai client.",
+            f"{_some(len(asked), 'trajectory', 'trajectories')}, {AT_ONCE} at a time, through the openai client.",
             style=base.QUIET,
         )
     )
@@ -116,11 +121,12 @@ async def _agents(address: str, name: str, asked: Sequence[Turn], out: Console, 
             with Live(board, console=out, refresh_per_second=10, transient=True):
                 well = await asyncio.gather(*(one(turn) for turn in asked))
         else:
+            out.print(Text(f"about {6 * math.ceil(len(asked) / AT_ONCE)} s ...", style=base.QUIET))
             well = await asyncio.gather(*(one(turn) for turn in asked))
     written = hb.flush()
     out.print(
-        f"{count(len(asked))} trajectories, {count(board.hops)} hops and {count(board.works)} tool calls in "
-        f"{board.elapsed_s:.1f} s; {count(written)} spans written."
+        f"{_some(len(asked), 'trajectory', 'trajectories')}, {count(board.hops)} hops and {count(board.works)} "
+        f"tool calls in {board.elapsed_s:.1f} s; {count(written)} spans written."
     )
     if not all(well):
         broken = well.count(False)
@@ -146,8 +152,16 @@ def _client(address: str) -> "AsyncOpenAI":
     return openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="simulated", max_retries=0, http_client=direct)
 
 
-def _what_was_seen(out: Console, store: Store, name: str) -> str | None:
-    """Report, plan and causes; returns the trace of the slowest late trajectory."""
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the last screen refers to; None where there was too little to say."""
+
+    deadline_s: float | None = None
+    slowest: str | None = None
+
+
+def _what_was_seen(out: Console, store: Store, name: str) -> _Seen:
+    """Report, plan and causes."""
     store.drain()
     where = queries.Where(workload=WORKLOAD, attributes={"run": name})
     with store.reading() as con:
@@ -163,17 +177,20 @@ def _what_was_seen(out: Console, store: Store, name: str) -> str | None:
         explained = of_profile(profile)
     except (budgets.CannotAllocateError, UserError) as error:
         out.print(Text(f"Too few trajectories for a plan: {error}", style=base.OVER))
-        return None
-    _title(out, f"Its deadline, allotted: p{DEADLINE_PERCENTILE:g} of what it took, {seconds(deadline_s)}")
+        return _Seen()
+    _title(out, f"Its p{DEADLINE_PERCENTILE:g} as a deadline, allotted")
     draw_plan.plan(out, allocation, WORKLOAD)
-    late = sorted((row for row in explained if row.duration_s > deadline_s), key=lambda row: -row.duration_s)
-    _title(out, f"Why {count(len(late))} of {count(len(explained))} were late")
+    slowest_first = sorted(explained, key=lambda row: -row.duration_s)
+    late = [row for row in slowest_first if row.duration_s > deadline_s]
     if late:
-        draw_causes.slow(out, late[:_MOST_EXPLAINED], WORKLOAD)
-    return late[0].trace_id if late else None
+        _title(out, f"Why {count(len(late))} of {count(len(explained))} were late")
+        shown = late[:_MOST_EXPLAINED]
+        most = f", the slowest {count(len(shown))}" if len(shown) < len(late) else ""
+        draw_causes.slow(out, shown, f"later than {seconds(deadline_s)}{most}")
+    return _Seen(deadline_s, slowest_first[0].trace_id)
 
 
-def _welcome(out: Console) -> None:
+def _welcome(out: Console, store: Path | None) -> None:
     out.print(Text("hopbudget demo", style="bold"))
     out.print(
         Text(
@@ -182,29 +199,37 @@ def _welcome(out: Console) -> None:
             style=base.QUIET,
         )
     )
+    if store is not None:
+        words = f"Its spans are added to {store}; the numbers below are of this run alone."
+        out.print(Text(words, style=base.QUIET), soft_wrap=True)
 
 
-def _goodbye(out: Console, store: Path | None, slowest: str | None) -> None:
+def _goodbye(out: Console, store: Path | None, seen: _Seen) -> None:
     _title(out, "What to type next")
-    place = "" if store in {None, Path("traces.duckdb")} else f" {store}"
+    place = "" if store in {None, Path("traces.duckdb")} else f" {shlex.quote(str(store))}"
+    deadline = f"{math.ceil(seen.deadline_s)}s" if seen.deadline_s is not None else "10s"
     steps = [
-        ("the same numbers again, by topic, or as JSON", f"report{place} --workload {WORKLOAD} --by demo.topic"),
+        ("the same numbers by topic", f"report{place} --workload {WORKLOAD} --by demo.topic"),
         (
-            "a deadline of your own, written to a plan",
-            f"allocate{place} --workload {WORKLOAD} --deadline 5s --out plan.toml",
+            "a rounder deadline, as a plan file",
+            f"allocate{place} --workload {WORKLOAD} --deadline {deadline} --out plan.toml",
         ),
         ("all of it in a browser", f"app{place and ' --store' + place}"),
     ]
     if store is None:
         steps.insert(0, ("keep the spans: this run's are gone with its temporary folder", "demo --store traces.duckdb"))
-    elif slowest is not None:
-        steps.insert(1, ("the slowest trajectory, hop by hop", f"explain{place} {slowest[:12]}"))
+    elif seen.slowest is not None:
+        steps.insert(1, ("the slowest trajectory, hop by hop", f"explain{place} {seen.slowest[:12]}"))
     for what, command in steps:
         out.print(Text(what, style=base.QUIET))
         out.print(Text(f"  hopbudget {command}", style="bold"), soft_wrap=True)
     out.print(Text("your own agent: one line at the start, one decorator on each function", style=base.QUIET))
     for line in _YOUR_OWN:
         out.print(Text(f"  {line}", style="bold"))
+
+
+def _some(n: int, one: str, many: str) -> str:
+    return f"{count(n)} {one if n == 1 else many}"
 
 
 def _title(out: Console, words: str) -> None:
@@ -234,14 +259,15 @@ def _place(store: Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def _ending_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM unwind the demo, so that its child process and its folder go with it."""
+def _ending_on_signals() -> Iterator[None]:
+    """Let a signal that ends the process unwind the demo, so that its child process and its folder go with it."""
 
     def leave(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, leave)
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -25,9 +25,17 @@ LARGE: Final = "sim-large"
 class ResearchAgent:
     """Answers one question. A hop is a model call, a work is a tool; one method each."""
 
-    def __init__(self, client: "AsyncOpenAI", turn: Turn, on_text: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        client: "AsyncOpenAI",
+        turn: Turn,
+        *,
+        models: tuple[str, str] = (SMALL, LARGE),
+        on_text: Callable[[str], None] | None = None,
+    ) -> None:
         self._client = client
         self._turn = turn
+        self._small, self._large = models
         self._on_text = on_text
         self._visits: dict[str, int] = {}
 
@@ -60,42 +68,42 @@ class ResearchAgent:
     @hb.hop("understand")
     async def understand(self, topic: str) -> "ChatCompletion":
         """What is asked for? A call without a stream: the hop reads the reply that it returns."""
-        return await self._ask("understand", SMALL, f"In one line, what is asked for? {topic}", 14)
+        return await self._ask("understand", self._small, f"In one line, what is asked for? {topic}", 14)
 
     @hb.hop("plan")
     async def plan(self, aim: str) -> str:
         """Steps to take."""
-        return await self._read_stream("plan", LARGE, f"Plan the research: {aim}", 16)
+        return await self._read_stream("plan", self._large, f"Plan the research: {aim}", 16)
 
     @hb.hop("search-queries")
     async def search_queries(self, steps: str, notes: str) -> str:
         """What to look for next."""
-        return await self._read_stream("search-queries", SMALL, f"Search queries for: {steps} Known: {notes}", 12)
+        return await self._read_stream("search-queries", self._small, f"Search queries for: {steps} Known: {notes}", 12)
 
     @hb.hop("read")
     async def read(self, page: str) -> str:
         """What one page says."""
-        return await self._read_stream("read", SMALL, f"What does this page say? {page}", 16)
+        return await self._read_stream("read", self._small, f"What does this page say? {page}", 16)
 
     @hb.hop("extract")
     async def extract(self, readings: list[str]) -> str:
         """Facts out of readings."""
-        return await self._read_stream("extract", SMALL, f"Facts in: {' '.join(readings)}", 22)
+        return await self._read_stream("extract", self._small, f"Facts in: {' '.join(readings)}", 22)
 
     @hb.hop("verify")
     async def verify(self, notes: str) -> "ChatCompletion":
         """Do the facts hold?"""
-        return await self._ask("verify", SMALL, f"Do these facts agree? {notes}", 10)
+        return await self._ask("verify", self._small, f"Do these facts agree? {notes}", 10)
 
     @hb.hop("outline")
     async def outline(self, notes: str) -> str:
         """The order of the answer."""
-        return await self._read_stream("outline", SMALL, f"Outline an answer from: {notes}", 20)
+        return await self._read_stream("outline", self._small, f"Outline an answer from: {notes}", 20)
 
     @hb.hop("answer", final=True)
     async def answer(self, outline: str) -> AsyncIterator["ChatCompletionChunk"]:
         """The answer, streamed to whoever waits for it."""
-        async for chunk in await self._stream("answer", LARGE, f"Write it: {outline}", self._turn.answer_tokens):
+        async for chunk in await self._stream("answer", self._large, f"Write it: {outline}", self._turn.answer_tokens):
             yield chunk
 
     # --- tools -----------------------------------------------------------------------------------------------
@@ -146,11 +154,16 @@ class ResearchAgent:
 
 
 async def research(
-    turn: Turn, client: "AsyncOpenAI", *, run: str | None = None, on_text: Callable[[str], None] | None = None
+    turn: Turn,
+    client: "AsyncOpenAI",
+    *,
+    run: str | None = None,
+    models: tuple[str, str] = (SMALL, LARGE),
+    on_text: Callable[[str], None] | None = None,
 ) -> str:
     """One trajectory: the answer to one question. `on_text` gets the final stream as it comes."""
     with hb.trajectory(WORKLOAD, run=run, attributes={"demo.topic": turn.topic}):
-        return await ResearchAgent(client, turn, on_text).run()
+        return await ResearchAgent(client, turn, models=models, on_text=on_text).run()
 
 
 def delta_of(chunk: "ChatCompletionChunk") -> str:

@@ -16,7 +16,7 @@ from rich.text import Text
 import hopbudget as hb
 from hopbudget.demo_agent import LARGE, delta_of
 from hopbudget.render import base
-from hopbudget.units import count, seconds
+from hopbudget.units import seconds
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -26,7 +26,7 @@ TOTAL_S: Final = 3.0
 TOKENS: Final = 54
 _QUESTION: Final[Any] = [{"role": "user", "content": "What makes an answer feel slow?"}]
 _FRAMES_A_SECOND: Final = 20
-_LINES: Final = 9
+_LINES: Final = 8
 _BAR: Final = 18
 
 
@@ -132,8 +132,9 @@ def _panel(listener: Listener) -> Panel:
 
 def numbers(hops: Sequence[Mapping[str, Any]], both: Sequence[Listener]) -> Table:
     """What was recorded of the two streams; `hops` are rows of the store."""
-    rows = base.table("", "TTFT", "TPOT", "ITL p50", "ITL p95", "E2E", "tokens", "")
+    rows = base.table("", "TTFT", "TPOT", "ITL p50", "ITL p95", "E2E", "")
     rows.columns[-1].justify = "left"
+    rows.padding = (0, 2, 0, 0)
     recorded = {hop["hop"]: hop for hop in hops}
     for listener in both:
         hop = recorded[listener.hop]
@@ -147,10 +148,15 @@ def numbers(hops: Sequence[Mapping[str, Any]], both: Sequence[Listener]) -> Tabl
             seconds(middle_s),
             seconds(high_s),
             seconds(whole_s),
-            count(hop["output_tokens"]),
             _strip(wait_s / whole_s),
         )
     return rows
+
+
+def legend() -> Text:
+    """What the strips of `numbers` are drawn with."""
+    strip = (("░", base.FIRST_TOKEN), " silence  ", ("█", base.WRITING), f" writing; {TOKENS} tokens each")
+    return Text.assemble(*strip, style=base.QUIET)
 
 
 def _strip(silent: float) -> Text:

@@ -68,10 +68,9 @@ class Turn:
 def turns(count: int, seed: int = 0) -> list[Turn]:
     """`count` questions, troubles mixed in among them in a fixed order."""
     rng = random.Random(seed)
-    troubles: list[Trouble] = []
-    for trouble, share in SHARES.items():
-        troubles += [trouble] * round(share * count)
-    troubles += [""] * (count - len(troubles))
+    troubles: list[Trouble] = [trouble for trouble, share in SHARES.items() for _ in range(round(share * count))]
+    none: Trouble = ""
+    troubles.extend(none for _ in range(count - len(troubles)))
     rng.shuffle(troubles)
     return [_turn(number, trouble, rng) for number, trouble in enumerate(troubles)]
 

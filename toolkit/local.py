@@ -100,12 +100,24 @@ def _flush_on_sigterm() -> None:
         return  # ignored, or set by something that is not Python
 
     def handle(number: int, frame: FrameType | None) -> None:
-        _at_exit()
         if callable(before):
+            # It may end the process at once, or let it finish its work first; the exit ends what is open.
+            flush_in_time()
             before(number, frame)
             return
+        # This thread may hold any lock, so another one writes, and then sends the signal again.
         signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
+        threading.Thread(target=finish, args=(number,), name="hopbudget-sigterm", daemon=True).start()
+
+    def finish(number: int) -> None:
+        try:
+            _at_exit()
+        finally:
+            os.kill(os.getpid(), number)
+
+    def flush_in_time() -> None:
+        if _processor is not None:
+            _processor.flush(EXIT_WAIT_S)
 
     signal.signal(signal.SIGTERM, handle)
 

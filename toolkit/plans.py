@@ -9,7 +9,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -168,7 +168,7 @@ def write(path: Path, plan: Mapping[str, Any]) -> None:
     """
     path = Path(path)
     document = _document(path) if path.exists() else tomlkit.document()
-    _update(document, plan, PLAN_KEYS)
+    _update(document, plan)
     try:
         _replace(path, tomlkit.dumps(document))
     except OSError as error:
@@ -202,27 +202,25 @@ def _document(path: Path) -> TOMLDocument:
         raise UserError(f"can't read {path}: {error.strerror}", Exit.ENVIRONMENT) from error
 
 
-def _update(table: MutableMapping[str, Any], values: Mapping[str, Any], ours: tuple[str, ...]) -> None:
+def _update(document: TOMLDocument, plan: Mapping[str, Any]) -> None:
     """Set what is known, take out what is ours and no longer known, leave the rest alone."""
+    _set_values(document, plan, [key for key in PLAN_KEYS if key not in TABLE_KEYS and key != "slots"])
+    document["slots"] = _slots(document.get("slots"), plan["slots"])
+    for key, ours in TABLE_KEYS.items():
+        if not isinstance(document.get(key), MutableMapping):
+            document[key] = tomlkit.table()
+        _set_values(document[key], plan.get(key) or {}, ours)
+        if not document[key]:
+            del document[key]
+
+
+def _set_values(table: MutableMapping[str, Any], values: Mapping[str, Any], ours: Iterable[str]) -> None:
     for key in ours:
         value = values.get(key)
-        if key in TABLE_KEYS:
-            _update_table(table, key, value or {})
-        elif key == "slots":
-            table["slots"] = _slots(table.get("slots"), value or [])
-        elif value is None:
+        if value is None:
             table.pop(key, None)
         elif table.get(key) != value:
             table[key] = value
-
-
-def _update_table(table: MutableMapping[str, Any], key: str, values: Mapping[str, Any]) -> None:
-    if not isinstance(table.get(key), MutableMapping):
-        table[key] = tomlkit.table()
-    inner = table[key]
-    _update(inner, values, TABLE_KEYS[key])
-    if not inner:
-        del table[key]
 
 
 def _slots(old: Any, slots: list[Mapping[str, Any]]) -> Any:

@@ -5,12 +5,15 @@ attached across a `yield` would leak into the consumer. Contexts are put back by
 used in the context it came from only, and a generator may be closed from anywhere.
 """
 
+import sys
+import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
 from opentelemetry.context import Context, attach, get_current
 
 from hopbudget.tracing.handle import Handle
+from hopbudget.tracing.scope import recorder_failed
 
 
 def driver(
@@ -42,7 +45,10 @@ def driver(
                 thrown = None
                 if context is not None:
                     context = _leave(outside)
-            handle.chunk(item)
+            try:
+                handle.chunk(item)
+            except Exception:
+                recorder_failed()
             try:
                 sent = yield item
             except BaseException as error:
@@ -60,39 +66,77 @@ def driver_async(
         generator, handle, context = start(*args, **kwargs)
         sent: Any = None
         thrown: BaseException | None = None
-        while True:
-            by_consumer = thrown is not None
-            outside = get_current() if context is None else _enter(context)
-            try:
-                if thrown is not None:
-                    item = await generator.athrow(thrown)
-                elif sent is None:
-                    item = await anext(generator)
-                else:
-                    item = await generator.asend(sent)
-            except StopAsyncIteration:
-                handle.end(None, by_consumer=by_consumer)
-                return
-            except GeneratorExit as error:
-                if not by_consumer and get_current() is not context:
-                    # Collected in the middle of a step: this is somebody else's context.
-                    context = None
-                handle.end(error, by_consumer=by_consumer)
-                raise
-            except BaseException as error:
-                handle.end(error, by_consumer=by_consumer)
-                raise
-            finally:
-                thrown = None
-                if context is not None:
-                    context = _leave(outside)
-            handle.chunk(item)
-            try:
-                sent = yield item
-            except BaseException as error:
-                thrown = error
+        forget = _hear_of_cancel(handle)
+        try:
+            while True:
+                by_consumer = thrown is not None
+                outside = get_current() if context is None else _enter(context)
+                try:
+                    if thrown is not None:
+                        item = await generator.athrow(thrown)
+                    elif sent is None:
+                        item = await anext(generator)
+                    else:
+                        item = await generator.asend(sent)
+                except StopAsyncIteration:
+                    handle.end(None, by_consumer=by_consumer)
+                    return
+                except BaseException as error:
+                    if isinstance(error, GeneratorExit) and not by_consumer and get_current() is not context:
+                        # Collected in the middle of a step: this is somebody else's context.
+                        context = None
+                    handle.end(error, by_consumer=by_consumer)
+                    raise
+                finally:
+                    thrown = None
+                    if context is not None:
+                        context = _leave(outside)
+                try:
+                    handle.chunk(item)
+                except Exception:
+                    recorder_failed()
+                try:
+                    sent = yield item
+                except BaseException as error:
+                    thrown = error
+        finally:
+            forget()
 
     return drive
+
+
+def _hear_of_cancel(handle: Handle) -> Callable[[], None]:
+    """End the stream as cancelled when the task that reads it is, though it may have been at work on a chunk.
+
+    The generator itself is only told that it is collected, later and by the loop. Returns how to stop listening.
+    """
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None or handle.ended:
+        return _nothing
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # another event loop's library
+        return _nothing
+    if task is None:
+        return _nothing
+    # Weak, because the task keeps its last exception, and with that the frames that hold the generator.
+    reader = weakref.ref(task)
+
+    def done(task: Any) -> None:
+        if task.cancelled():
+            handle.end(asyncio.CancelledError(), by_consumer=True)
+
+    def forget() -> None:
+        task = reader()
+        if task is not None:
+            task.remove_done_callback(done)
+
+    task.add_done_callback(done)
+    return forget
+
+
+def _nothing() -> None:
+    pass
 
 
 def _enter(context: Context) -> Context:

@@ -70,9 +70,9 @@ class GapRecorder:
 
     def add(self, us: int) -> None:
         """One gap between two token-bearing chunks, in microseconds."""
-        us = min(us, INT32_MAX)
-        if len(self._exact) < EXACT_LIMIT:
-            self._exact.append(us)
+        exact = self._exact
+        if len(exact) < EXACT_LIMIT:
+            exact.append(us if us < INT32_MAX else INT32_MAX)
             return
         if self._later is None:
             self._later = {}

@@ -1,10 +1,21 @@
 """Following a stream while its consumer reads it: who wants to know, and the tie between a stream and them."""
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from hopbudget.tracing.outcomes import is_cancel
 from hopbudget.tracing.scope import recorder_failed
+
+
+def _nobody(item: object) -> None:
+    pass
+
+
+def _to_all(followers: "list[Follower]", item: object) -> None:
+    for follower in followers:
+        follower.chunk(item)
 
 
 class Follower(Protocol):
@@ -23,20 +34,21 @@ class Follower(Protocol):
 class Handle:
     """Ties one stream to its followers. It dies with the stream, which is how an abandoned one is noticed."""
 
-    __slots__ = ("busy", "ended", "followers")
+    __slots__ = ("busy", "chunk", "ended", "followers")
 
     def __init__(self, *followers: Follower) -> None:
-        self.followers = list(followers)
+        self.followers: list[Follower] = []
+        self.chunk: Callable[[object], None] = _nobody
         self.ended = not followers
         self.busy = False
+        for follower in followers:
+            self.add(follower)
 
-    def chunk(self, item: object) -> None:
-        """The consumer pulled this."""
-        try:
-            for follower in self.followers:
-                follower.chunk(item)
-        except Exception:
-            recorder_failed()
+    def add(self, follower: Follower) -> None:
+        """One more who wants to know."""
+        self.followers.append(follower)
+        # A call for each chunk: the one follower there mostly is gets it without a detour.
+        self.chunk = follower.chunk if len(self.followers) == 1 else partial(_to_all, self.followers)
 
     def end(self, exc: BaseException | None, *, by_consumer: bool = False) -> None:
         """The stream was exhausted, or ended with this exception."""

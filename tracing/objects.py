@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
 from hopbudget.tracing.handle import Follower, Handle
+from hopbudget.tracing.scope import recorder_failed
 
 HANDLE: Final = "_hopbudget_handle"
 _subclasses: Final[dict[type, type]] = {}
@@ -19,7 +20,7 @@ def look_on(stream: Any, follower: Follower) -> Any:
     own = getattr(stream, "__dict__", None)
     known: Handle | None = own.get(HANDLE) if own is not None else None
     if known is not None and not known.ended:
-        known.followers.append(follower)
+        known.add(follower)
         return stream
     handle = Handle(follower)
     try:
@@ -119,7 +120,10 @@ def step(pull: Callable[[Any], Any], source: Any, handle: Handle) -> Any:
         raise
     finally:
         handle.busy = False
-    handle.chunk(item)
+    try:
+        handle.chunk(item)
+    except Exception:
+        recorder_failed()
     return item
 
 
@@ -138,7 +142,10 @@ async def step_async(pull: Callable[[Any], Any], source: Any, handle: Handle) ->
         raise
     finally:
         handle.busy = False
-    handle.chunk(item)
+    try:
+        handle.chunk(item)
+    except Exception:
+        recorder_failed()
     return item
 
 

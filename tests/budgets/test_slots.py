@@ -125,6 +125,13 @@ def test_a_timed_out_hop_is_a_lower_bound_whatever_came_after(profile_of: Build)
     assert times.timed_out.tolist() == [[True, False]]
 
 
+def test_a_stream_that_times_out_after_its_answer_began_is_no_lower_bound_of_the_wait(profile_of: Build) -> None:
+    cut = {"steps": [stream(9, outcome="timed_out")], "answer_start_s": 3.0, "outcome": "timed_out"}
+    times = times_of(profile_of([cut]), binds="answer")
+    assert times.seconds.tolist() == [[3]]
+    assert not times.censored.any()
+
+
 def test_slots_and_work_make_up_the_trajectory(profile_of: Build) -> None:
     steps = [hop("a", 2), work("t", 3), hop("b", 2), hop("b", 2, started_s=6.0), work("t", 1)]
     times = times_of(profile_of([{"steps": steps}] * 2))

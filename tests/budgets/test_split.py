@@ -51,12 +51,13 @@ def test_budgets_add_up_to_what_there_is_to_give(method: Any, x: np.ndarray, sec
     assert (budgets >= min(floor, seconds / x.shape[1]) - 1e-9).all()
 
 
-@given(matrices(cells, rows=6), st.integers(1, 30))
-def test_equal_risk_minimises_the_summed_expected_overrun(x: np.ndarray, seconds: int) -> None:
-    best = overrun(x, equal_risk(places(x), float(seconds)))
+@given(matrices(cells, rows=6), st.integers(1, 30), st.integers(0, 2))
+def test_equal_risk_minimises_the_summed_expected_overrun(x: np.ndarray, seconds: int, floor: int) -> None:
+    floor = min(floor, seconds // x.shape[1])
+    best = overrun(x, equal_risk(places(x), float(seconds), float(floor)))
     # The overrun is piecewise linear with kinks at whole seconds, so a whole split of whole seconds is among the best.
-    whole = itertools.product(range(seconds + 1), repeat=x.shape[1] - 1)
-    brute = min(overrun(x, np.array([*b, seconds - sum(b)])) for b in whole if sum(b) <= seconds)
+    whole = itertools.product(range(floor, seconds + 1), repeat=x.shape[1] - 1)
+    brute = min(overrun(x, np.array([*b, seconds - sum(b)])) for b in whole if sum(b) <= seconds - floor)
     assert best <= brute + 1e-9
 
 
@@ -84,10 +85,12 @@ def test_independent_is_at_least_as_good_as_every_other_method_on_what_it_maximi
     assert log_share(places(x), ours) >= log_share(places(x), theirs) - 1e-9
 
 
-@given(matrices(hopeless), give, give)
-def test_more_to_give_never_lowers_what_independent_maximises(x: np.ndarray, seconds: float, more: float) -> None:
-    less, greater = (log_share(places(x), independent(places(x), s)) for s in (seconds, seconds + more))
-    assert greater >= less
+@given(matrices(hopeless), give, give, st.sampled_from([0.0, 0.5]))
+def test_more_to_give_never_lowers_what_independent_maximises(
+    x: np.ndarray, seconds: float, more: float, floor: float
+) -> None:
+    less, greater = (give_out("independent", x, s, floor_s=floor) for s in (seconds, seconds + more))
+    assert log_share(places(x), greater) >= log_share(places(x), less)
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(5, 60), st.floats(0, 5))

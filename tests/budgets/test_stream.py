@@ -33,22 +33,22 @@ def filled(seen: Streams, budget_s: float, p: float = 0.9, binds: Any = "last") 
 
 
 @given(pairs, st.integers(1, 99))
-def test_first_token_and_pace_hold_together_at_the_target_share_and_at_no_lower_level(
+def test_first_token_and_pace_hold_together_at_the_target_share_and_at_no_lower_level_from_there(
     rows: list[tuple[int, int]], percent: int
 ) -> None:
     seen, p = streams([r[0] for r in rows], [r[1] for r in rows]), percent / 100
     level = joint_level(seen, p)
     assert joint_share(seen, *at_level(seen, level)) >= p - 1e-9
     below = level - 1 / len(rows)
-    if below > 1e-9:
+    if below >= p:
         assert joint_share(seen, *at_level(seen, below)) < p
 
 
 def test_the_common_level_lies_above_the_target_where_first_token_and_pace_are_unrelated() -> None:
-    grid = np.arange(1, 11)
-    seen = streams(np.repeat(grid, 10), np.tile(grid, 10))
-    assert joint_share(seen, *at_level(seen, 0.9)) == pytest.approx(0.81)
-    assert joint_level(seen, 0.9) > 0.95
+    random = np.random.default_rng(0)
+    seen = streams(random.random(4000), random.random(4000))
+    assert joint_share(seen, *at_level(seen, 0.9)) == pytest.approx(0.81, abs=0.02)
+    assert joint_level(seen, 0.9) == pytest.approx(0.9**0.5, abs=0.01)
 
 
 def test_tokens_are_the_target_percentile_where_that_fits() -> None:
@@ -67,12 +67,12 @@ def test_tokens_are_what_fits_where_the_target_percentile_does_not_and_say_which
     assert budget.ttft_s + (budget.tokens - 1) * budget.tpot_s <= budget.budget_s + 1e-9
 
 
-def test_the_level_is_lowered_and_said_where_not_even_a_median_answer_fits() -> None:
+def test_the_level_is_lowered_and_said_where_not_even_a_short_answer_fits() -> None:
     seen = streams(np.arange(1.0, 11.0), 0.1, tokens=11)
     budget, notes = filled(seen, 5.0)
     assert budget.ttft_s == 4.0
     assert budget.level == pytest.approx(0.4)
-    assert len(notes) == 1 and "median answer" in notes[0]
+    assert len(notes) == 1 and "short answer (11 tokens)" in notes[0]
 
 
 @given(pairs, st.floats(0.1, 100), st.integers(50, 99))

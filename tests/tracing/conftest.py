@@ -41,8 +41,9 @@ class Recorded:
 
     @property
     def spans(self) -> list[ReadableSpan]:
-        """Ended spans by the time they began."""
-        return sorted(self.exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
+        """Ended spans by the time they began; what began together, the last to end first."""
+        last_first = self.exporter.get_finished_spans()[::-1]
+        return sorted(last_first, key=lambda span: span.start_time or 0)
 
     def only(self) -> ReadableSpan:
         (span,) = self.spans

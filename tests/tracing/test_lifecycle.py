@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import hopbudget as hb
+from hopbudget.tracing import scope
+from hopbudget.tracing.gaps import decode
 
 OK = "chat m-1 0-242 ok"
 
@@ -148,7 +150,7 @@ def test_generator_that_watches_the_stream_is_timed_at_the_transport(
 ) -> None:
     @hb.hop("answer")
     def answer() -> Iterator[str]:
-        for item in hb.watch(open_stream(script)):
+        for _ in hb.watch(open_stream(script)):
             time.ms += 0.5  # its own work on a chunk
             yield "piece"
 
@@ -240,11 +242,45 @@ async def test_async_generator_cancelled_while_it_waits_for_a_token(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert recorded.tree() == "chat m-1 0-1220 cancelled CancelledError"
-    from hopbudget.tracing.gaps import decode
-
     gaps = decode(recorded.attributes()["hopbudget.itl"])
     assert gaps is not None
     assert (gaps.us, gaps.censored) == ([20_000, 1_000_000], True)
+
+
+async def test_async_generator_whose_reader_is_cancelled_at_work_on_a_chunk(
+    recorded: Any, async_generator: Any, script: Any, time: Any
+) -> None:
+    working = asyncio.Event()
+
+    async def consume() -> None:
+        async for item in async_generator(script):
+            if item is script[2][1]:
+                working.set()
+                await asyncio.Event().wait()
+
+    task = asyncio.create_task(consume())
+    await working.wait()
+    time.to(9_000)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await settle()
+    assert recorded.tree() == "chat m-1 0-220 cancelled CancelledError"
+    gaps = decode(recorded.attributes()["hopbudget.itl"])
+    assert gaps is not None
+    assert not gaps.censored  # nobody waited for a token
+
+
+async def test_a_task_that_reads_many_streams_keeps_nothing_of_them(
+    recorded: Any, async_generator: Any, script: Any
+) -> None:
+    task = asyncio.current_task()
+    for _ in range(3):
+        stream = async_generator([(0, item) for _, item in script])
+        async for _ in stream:
+            pass
+    assert "done" not in repr(task)
+    assert len(recorded.spans) == 3
 
 
 async def test_async_generator_under_somebody_elses_time_out(recorded: Any, async_generator: Any, script: Any) -> None:
@@ -349,6 +385,7 @@ def test_function_whose_stream_is_opened_and_never_read(
     stream = answer()
     time.to(9_000)
     del stream
+    gc.collect()
     assert recorded.tree() == "chat 0-40 closed_by_consumer"
 
 
@@ -574,14 +611,33 @@ def test_a_call_after_a_failed_one_is_its_second_attempt(recorded: Any, open_str
     assert found["hopbudget.output_tokens"] == 3
 
 
+# --- the stream is the consumer's ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_nothing_is_read_ahead(recorded: Any, watched: bool) -> None:
+    pulled: list[int] = []
+
+    def tokens() -> Iterator[str]:
+        for number in range(5):
+            pulled.append(number)
+            yield str(number)
+
+    @hb.hop("answer")
+    def answer() -> Iterator[str]:
+        yield from hb.watch(tokens()) if watched else tokens()
+
+    for number, item in enumerate(answer()):
+        assert item == str(number)
+        assert pulled == list(range(number + 1))
+
+
 # --- nobody left to end it --------------------------------------------------------------------------------------
 
 
 def test_what_is_open_when_the_process_ends_is_ended_at_the_last_thing_seen(
     recorded: Any, open_stream: Any, script: Any, time: Any
 ) -> None:
-    from hopbudget.tracing import scope
-
     @hb.hop("answer")
     def answer() -> Any:
         return open_stream(script)
@@ -591,15 +647,13 @@ def test_what_is_open_when_the_process_ends_is_ended_at_the_last_thing_seen(
     time.to(70_000)
     assert scope.end_open() == 1
     assert recorded.tree() == "chat m-1 0-50 closed_by_consumer"
-    list(stream)
+    stream.close()
     assert len(recorded.spans) == 1
 
 
 def test_ten_thousand_abandoned_streams_leave_ten_thousand_spans_and_nothing_else(
     recorded: Any, open_stream: Any, script: Any, time: Any
 ) -> None:
-    from hopbudget.tracing import scope
-
     @hb.hop("answer")
     def answer() -> Any:
         return iter([script[0][1], script[1][1]])

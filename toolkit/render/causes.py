@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hopbudget.budgets import CauseKind, Part
 from hopbudget.render import base, waterfall
-from hopbudget.units import count, seconds, share
+from hopbudget.units import seconds, share
 
 if TYPE_CHECKING:
     from hopbudget.explaining import Explained
@@ -30,7 +30,23 @@ NAME: Final[Mapping[CauseKind, str]] = {
     "tools": "tools",
     "overlap": "less overlap",
 }
-_NAMED_PARTS = 4
+_MORE: Final[Mapping[CauseKind, str]] = {
+    "visits": "more visits",
+    "answers": "longer answers",
+    "first_token": "later first tokens",
+    "pace": "slower than the tokens explain",
+    "tools": "more tool time",
+    "overlap": "less side by side",
+}
+_LESS: Final[Mapping[CauseKind, str]] = {
+    "visits": "fewer visits",
+    "answers": "shorter answers",
+    "first_token": "earlier first tokens",
+    "pace": "faster than the tokens explain",
+    "tools": "less tool time",
+    "overlap": "more side by side",
+}
+_NAMED = 3
 _BAR = 24
 
 
@@ -89,13 +105,30 @@ def one(out: Console, detail: Mapping[str, Any], explained: "Explained | None") 
 
 
 def sentence(parts: Sequence[Part], excess_s: float) -> str:
-    """The largest parts in words with their seconds, and the rest as one number, so that it adds up to the excess."""
-    named = [part for part in parts if abs(part.seconds) >= 0.05 * abs(excess_s)][:_NAMED_PARTS]
-    words = [f"{part.detail} {seconds(part.seconds, signed=True)}" for part in named]
-    rest_s = excess_s - sum(part.seconds for part in named)
+    """The causes in words with their seconds, the small ones as one number, so that it adds up to the excess."""
+    kinds = [(kind, [part for part in parts if part.kind == kind]) for kind in COLOUR]
+    sums = [(sum(part.seconds for part in of_kind), kind, of_kind) for kind, of_kind in kinds if of_kind]
+    named = [item for item in sorted(sums, key=lambda item: -abs(item[0])) if abs(item[0]) >= 0.04 * abs(excess_s)]
+    words = [f"{phrase(kind, of_kind)} {seconds(total_s, signed=True)}" for total_s, kind, of_kind in named]
+    rest_s = excess_s - sum(total_s for total_s, _, _ in named)
     if abs(rest_s) >= 0.005 * abs(excess_s):
         words.append(f"rest {seconds(rest_s, signed=True)}")
     return ", ".join(words)
+
+
+def phrase(kind: CauseKind, parts: Sequence[Part]) -> str:
+    """One cause in words, with the hops or works that make up most of it."""
+    total_s = sum(part.seconds for part in parts)
+    main = [part for part in parts if part.seconds * total_s > 0 and abs(part.seconds) >= 0.15 * abs(total_s)]
+    if len(main) == 1:
+        return main[0].detail
+    names = ", ".join(f"`{part.name}`" for part in main[:_NAMED] if part.name)
+    if kind == "visits" and main:
+        visits = round(abs(sum(part.count or 0.0 for part in parts)))
+        counted = ", ".join(f"{round(abs(part.count or 0.0))} `{part.name}`" for part in main[:_NAMED])
+        return f"{visits} {'more' if total_s > 0 else 'fewer'} visits ({counted})"
+    general = _MORE[kind] if total_s > 0 else _LESS[kind]
+    return f"{general} ({names})" if names else general
 
 
 def sorted_by_kind(parts: Sequence[Part]) -> list[Part]:
@@ -110,7 +143,7 @@ def _together(out: Console, explained: Sequence["Explained"]) -> None:
     if total <= 0:
         return
     out.print()
-    out.print(Text(f"Of the {seconds(total)} that these {count(len(explained))} are over:", style="bold"))
+    out.print(Text(f"Of the {seconds(total)} over in all:", style="bold"))
     rows = base.table("cause", "share", "", "")
     rows.columns[3].justify = "left"
     largest = max(abs(size) for size in sums.values())

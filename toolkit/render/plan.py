@@ -19,7 +19,7 @@ def plan(out: Console, allocation: Allocation, workload: str) -> None:
     learned = allocation.learned_from
     binds = "the last token" if allocation.binds == "last" else "the first answer token"
     out.print(Text(f"{workload}: {seconds(allocation.deadline_s)} to {binds}", style="bold"))
-    runs = f" in {count(learned.runs)} runs" if learned.runs else ""
+    runs = f" in {count(learned.runs)} run{'s' if learned.runs > 1 else ''}" if learned.runs else ""
     left_out = ", ".join(f"{count(n)} {reason}" for reason, n in learned.left_out.items() if n)
     out.print(
         Text(
@@ -100,9 +100,9 @@ def _stream(out: Console, allocation: Allocation) -> None:
         text.append(" + ")
         text.append(f"TPOT {seconds(stream.tpot_s)}", style=base.WRITING)
         if stream.tokens is not None:
-            of_n = f" (p{stream.tokens_percentile:.3g} of N)" if stream.tokens_percentile else ""
-            text.append(f" x {count(stream.tokens)} tokens{of_n}")
-        text.append(f"; both kept by {share(stream.joint)}", style=base.QUIET)
+            of_n = f" (p{stream.tokens_percentile:.0f} of N)" if stream.tokens_percentile else ""
+            text.append(f", at which {count(stream.tokens)} tokens fit{of_n}")
+        text.append(f"\n              {share(stream.joint)} keep TTFT and TPOT together", style=base.QUIET)
     out.print(text)
 
 
@@ -111,6 +111,4 @@ def _kept(out: Console, allocation: Allocation) -> None:
     text = Text(f"\n{allocation.method}: {share(kept.share)} keep every budget and the deadline ")
     text.append(f"[{share(kept.low)}, {share(kept.high)}]", style=base.QUIET)
     out.print(text)
-    out.print(
-        Text("Budgets are for blame and design, not hard stops: unused time flows on.", style=base.QUIET)
-    )
+    out.print(Text("Budgets are for blame and design, not hard stops: unused time flows on.", style=base.QUIET))

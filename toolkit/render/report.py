@@ -73,7 +73,7 @@ def _time_split(out: Console, numbers: Numbers) -> None:
     names = (
         ("first_token_s", "waiting for first tokens", base.FIRST_TOKEN),
         ("writing_s", "writing", base.WRITING),
-        ("hop_unsplit_s", "hops without a first-token time", base.UNSPLIT),
+        ("hop_unsplit_s", "hops, not split", base.UNSPLIT),
         ("work_s", "work", base.WORK),
     )
     parts = [(split[key] or 0.0, name, colour) for key, name, colour in names]

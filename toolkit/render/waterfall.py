@@ -14,6 +14,8 @@ from hopbudget.units import count, seconds
 _LABEL = 20
 _BAR = 46
 _MOST_LINES = 40
+_WAIT = "░"
+"""Waiting for the first token has a shade of its own, so that it shows without colour too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def _text(line: Line, total_s: float) -> Text:
     for size, colour in line.parts:
         edge += size
         cells = min(_BAR, round(edge / total_s * _BAR)) - drawn
-        text.append("█" * max(0, cells), style=colour)
+        text.append((_WAIT if colour == base.FIRST_TOKEN else "█") * max(0, cells), style=colour)
         drawn += max(0, cells)
     if not any(style for style in text.spans):
         text.append("▏", style=line.parts[-1][1])
@@ -110,6 +112,6 @@ def _legend(drawn: Sequence[Line]) -> Text:
     text = Text()
     for colour, name in names:
         if colour in used:
-            text.append("■ ", style=colour)
+            text.append(f"{_WAIT if colour == base.FIRST_TOKEN else '■'} ", style=colour)
             text.append(f"{name}   ", style=base.QUIET)
     return text

@@ -52,7 +52,7 @@ def pieces(path: Path, on_bytes: Callable[[int], None] | None = None) -> Iterato
                 size += len(chunk)
                 if b"\n" in chunk or size >= _PEEK:
                     break
-            start = b"".join(head)
+            start = b"".join(head).removeprefix(codecs.BOM_UTF8)
             read = _by_lines if _has_lines(start, whole=size < _CHUNK) else _as_document
             for piece in read(itertools.chain([start], chunks)):
                 line = piece.line
@@ -132,7 +132,7 @@ class _Text:
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self.line = 1
         self._chunks = chunks
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._buffer = ""
         self._at = 0
         self._ended = False

@@ -27,8 +27,6 @@ _KINDS: Final = {
 }
 _STATUSES: Final = {"STATUS_CODE_UNSET": UNSET, "STATUS_CODE_OK": OK, "STATUS_CODE_ERROR": ERROR}
 _INT64_MOST: Final = (1 << 63) - 1
-_REMOTE_KNOWN: Final = 0x100
-_REMOTE: Final = 0x200
 _DEEPEST: Final = 8
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -54,8 +52,6 @@ class Span(msgspec.Struct, gc=False):
     end_ns: int
     status: int
     status_text: str | None
-    parent_remote: bool | None
-    """Whether the parent is in another process; None where the sender did not say."""
     scope: str
     resource: Attributes
     attributes: Attributes
@@ -94,7 +90,14 @@ def decode(text: bytes) -> Decoded:
 
 
 def decode_object(request: object) -> Decoded:
-    """The spans of one export request, given as decoded JSON."""
+    """The spans of one export request, or of a list of them, given as decoded JSON."""
+    if isinstance(request, list):
+        several = [decode_object(item) for item in request]
+        return Decoded(
+            [span for one in several for span in one.spans],
+            [reason for one in several for reason in one.rejected],
+            sum(one.dropped_content for one in several),
+        )
     if not isinstance(request, dict):
         return Decoded([], ["not an export request: a JSON object is expected"], 0)
     if "resourceSpans" not in request:
@@ -144,8 +147,6 @@ def _span(raw: Any, resource: Attributes, scope: str, counter: _Counter) -> Span
     parent = get("parentSpanId")
     name = get("name")
     code, text = _status(get("status"))
-    flags = get("flags")
-    remote = bool(flags & _REMOTE) if type(flags) is int and flags & _REMOTE_KNOWN else None
     events = get("events")
     lost = get("droppedEventsCount")
     return Span(
@@ -158,7 +159,6 @@ def _span(raw: Any, resource: Attributes, scope: str, counter: _Counter) -> Span
         end_ns,
         code,
         text,
-        remote,
         scope,
         resource,
         _attributes(get("attributes"), counter),

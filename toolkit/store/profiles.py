@@ -16,7 +16,8 @@ _TRAJECTORIES: Final = (
 _HOPS: Final = (
     "i AS trajectory, span_id, hop, visit, model, streamed, final, start_s AS started_s, h.duration_s, ttft_s, ttfa_s, "
     "tpot_s, input_tokens::DOUBLE AS input_tokens, output_tokens::DOUBLE AS output_tokens, "
-    "coalesce(output_tokens_source = 'chunks', false) AS n_is_chunks, attempts::DOUBLE AS attempts, backoff_s, h.outcome"
+    "coalesce(output_tokens_source = 'chunks', false) AS n_is_chunks, attempts::DOUBLE AS attempts, backoff_s, "
+    "h.outcome"
 )
 _WORKS: Final = "i AS trajectory, span_id, work, start_s AS started_s, w.duration_s, w.outcome"
 

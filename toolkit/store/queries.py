@@ -67,19 +67,17 @@ def trajectory(con: duckdb.DuckDBPyConnection, trace_id: str) -> dict[str, Any]:
     Where a trace holds several, the beginning of a root span's id names one. UserError if it names none, or several.
     """
     start = trace_id.strip().lower()
-    found = _rows(
-        con,
-        "SELECT * FROM trajectories WHERE starts_with(trace_id, ?) OR starts_with(root_span_id, ?) "
-        "ORDER BY started_at LIMIT 20",
-        [start, start],
-    )
-    if not start or not found:
+    for column in ("trace_id", "root_span_id"):
+        sql = f"SELECT * FROM trajectories WHERE starts_with({column}, ?) ORDER BY started_at LIMIT 6"
+        found = _rows(con, sql, [start]) if start else []
+        if found:
+            break
+    else:
         raise UserError(f"There is no trajectory {trace_id!r}.")
     if len(found) > 1:
         one_trace = len({row["trace_id"] for row in found}) == 1
-        key = "root_span_id" if one_trace else "trace_id"
-        listed = ", ".join(row[key] for row in found[:5])
-        raise UserError(f"{trace_id!r} names {len(found)} trajectories; give more of one of these: {listed}.")
+        listed = ", ".join(row["root_span_id" if one_trace else "trace_id"] for row in found)
+        raise UserError(f"{trace_id!r} names more than one trajectory; give more of one of these: {listed}.")
     row = found[0]
     of_it = "WHERE trace_id = ? AND root_span_id = ? ORDER BY start_s, span_id"
     key_values = [row["trace_id"], row["root_span_id"]]

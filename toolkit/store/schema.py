@@ -24,7 +24,7 @@ _FIRST: Final = """
 CREATE TABLE spans (
     trace_id VARCHAR NOT NULL, span_id VARCHAR NOT NULL, parent_span_id VARCHAR, name VARCHAR NOT NULL,
     kind TINYINT NOT NULL, start_ns BIGINT NOT NULL, end_ns BIGINT NOT NULL,
-    status TINYINT NOT NULL, status_text VARCHAR, parent_remote BOOLEAN, scope VARCHAR NOT NULL,
+    status TINYINT NOT NULL, status_text VARCHAR, scope VARCHAR NOT NULL,
     resource VARCHAR NOT NULL, attributes VARCHAR NOT NULL, events VARCHAR, dropped_events BIGINT NOT NULL);
 CREATE TABLE trajectories (
     trace_id VARCHAR NOT NULL, root_span_id VARCHAR NOT NULL, workload VARCHAR NOT NULL, run VARCHAR, session VARCHAR,
@@ -94,7 +94,7 @@ def migrate(con: duckdb.DuckDBPyConnection, name: str) -> None:
 _encode: Final = msgspec.json.encode
 _SPAN_COLUMNS: Final = (
     *("trace_id", "span_id", "parent_span_id", "name", "kind", "start_ns", "end_ns", "status", "status_text"),
-    *("parent_remote", "scope", "resource", "attributes", "events", "dropped_events"),
+    *("scope", "resource", "attributes", "events", "dropped_events"),
 )
 _INSERT_AS: Final = {
     "started_at": "make_timestamp(started_at // 1000)",
@@ -128,7 +128,6 @@ def span_columns(spans: Sequence[Span]) -> Columns:
         "end_ns": np.array([span.end_ns for span in spans], dtype=np.int64),
         "status": np.array([span.status for span in spans], dtype=np.int8),
         "status_text": _words([span.status_text for span in spans]),
-        "parent_remote": np.array([span.parent_remote for span in spans], dtype=np.float64),
         "scope": _words([span.scope for span in spans]),
         "resource": _words([texts[id(span.resource)] for span in spans]),
         "attributes": _words([_encode(span.attributes).decode() for span in spans]),
@@ -163,35 +162,12 @@ def read_spans(con: duckdb.DuckDBPyConnection, where: str) -> list[Span]:
     rows = con.execute(f"SELECT {', '.join(_SPAN_COLUMNS)} FROM spans WHERE {where} ORDER BY rowid").fetchall()
     resources: dict[str, Attributes] = {}
     spans = []
-    for (
-        trace_id,
-        span_id,
-        parent,
-        name,
-        kind,
-        start,
-        end,
-        status,
-        text,
-        remote,
-        scope,
-        res,
-        attrs,
-        events,
-        lost,
-    ) in rows:
-        resource = resources.get(res)
+    for *plain, resource_json, attributes, events, dropped_events in rows:
+        resource = resources.get(resource_json)
         if resource is None:
-            resource = resources[res] = msgspec.json.decode(res)
+            resource = resources[resource_json] = msgspec.json.decode(resource_json)
         kept = msgspec.json.decode(events, type=list[Event]) if events else None
-        spans.append(
-            Span(
-                *(trace_id, span_id, parent, name, kind, start, end, status, text, remote, scope, resource),
-                msgspec.json.decode(attrs),
-                kept,
-                lost,
-            )
-        )
+        spans.append(Span(*plain, resource, msgspec.json.decode(attributes), kept, dropped_events))
     return spans
 
 

@@ -114,14 +114,8 @@ def _sort_out(tops: list[Node]) -> list[Tree]:
 
 
 def _lost_roots(tops: list[Node]) -> set[str | None]:
-    """Parents that ran here and never came: a hop or a tool hangs on them, or the sender says they are local."""
-    return {
-        top.span.parent_id
-        for top in tops
-        if top.span.parent_id
-        and top.kind is not Kind.OTHER
-        and (top.kind is not Kind.AGENT or top.span.parent_remote is False)
-    }
+    """Parents that ran here and never came, for a hop or a tool hangs on them. An agent's may be anywhere."""
+    return {top.span.parent_id for top in tops if top.kind not in {Kind.OTHER, Kind.AGENT}} - {None}
 
 
 def _roots_of(top: Node) -> list[Node]:

@@ -1,0 +1,76 @@
+"""The door: help, usage errors, missing extras and ports in use, each with its exit code."""
+
+import builtins
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+
+def test_without_arguments_it_shows_where_to_start(hopbudget: Run) -> None:
+    said = hopbudget()
+    assert said.code == 0
+    assert "hopbudget demo" in said.out
+
+
+def test_an_unknown_command_is_a_usage_error_with_a_suggestion(hopbudget: Run) -> None:
+    said = hopbudget("reprot")
+    assert said.code == 2
+    assert "report" in said.err
+
+
+@pytest.mark.parametrize(
+    ("missing", "command", "extra"),
+    [
+        ("click", ["report"], "local"),
+        ("duckdb", ["report"], "local"),
+        ("starlette", ["endpoint"], "demo"),
+        ("openai", ["demo"], "demo"),
+        ("streamlit", ["app"], "app"),
+    ],
+)
+def test_a_missing_extra_names_the_line_to_install_it(
+    hopbudget: Run, monkeypatch: pytest.MonkeyPatch, missing: str, command: list[str], extra: str
+) -> None:
+    forget_modules(monkeypatch, missing)
+    said = hopbudget(*command)
+    assert said.code == 4
+    assert f"pip install 'hopbudget[{extra}]'" in said.err
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("command", ["app", "endpoint"])
+def test_a_port_in_use_is_exit_4_and_says_what_to_do(hopbudget: Run, command: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        said = hopbudget(command, "--port", port)
+    assert said.code == 4
+    assert str(port) in said.err
+    assert "--port" in said.err
+
+
+def forget_modules(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    """Make the interpreter behave as if one distribution were not installed."""
+    import importlib.util
+    import sys
+
+    real_import, real_find = builtins.__import__, importlib.util.find_spec
+
+    def absent(name: str) -> bool:
+        return name == missing or name.startswith(missing + ".")
+
+    def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
+        if absent(name):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real_import(name, *args, **kwargs)
+
+    for name in list(sys.modules):
+        if absent(name) or (name.startswith("hopbudget.") and not name.startswith("hopbudget.errors")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if absent(name) else real_find(name, *a))

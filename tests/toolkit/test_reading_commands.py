@@ -1,0 +1,142 @@
+"""`report`, `allocate` and `explain`: their numbers, their exit codes, and what they say to mistakes."""
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+
+def test_report_reads_a_store_and_files_alike(hopbudget: Run, filled: Path, recorded_runs: Path) -> None:
+    from_store = hopbudget("report", filled, "--json").json
+    from_files = hopbudget("report", recorded_runs, "--json").json
+    assert from_store == from_files
+    assert from_store["trajectories"] == 60
+
+
+def test_report_draws_hops_first_tokens_and_the_split_of_time_within_80_columns(hopbudget: Run, filled: Path) -> None:
+    said = hopbudget("report", filled)
+    for words in ("Where the time went", "Hops: duration", "TTFT p50", "plan", "search", "answer"):
+        assert words in said.out
+    assert max(map(len, said.out.splitlines())) <= 80
+
+
+def test_report_by_an_attribute_gives_one_row_a_value(hopbudget: Run, filled: Path) -> None:
+    groups = hopbudget("report", filled, "--by", "run", "--json").json["by"]
+    assert {key: group["trajectories"] for key, group in groups.items()} == {"v0": 20, "v1": 20, "v2": 20}
+
+
+def test_report_where_an_attribute_has_a_value(hopbudget: Run, filled: Path) -> None:
+    assert hopbudget("report", filled, "--where", "run=v1", "--json").json["trajectories"] == 20
+
+
+def test_the_plan_file_is_what_json_prints(hopbudget: Run, filled: Path) -> None:
+    said = hopbudget("allocate", filled, "--deadline", "p90", "--out", "plan.toml", "--json")
+    written = tomllib.loads(Path("plan.toml").read_text())
+    assert without_nulls(said.json) == written
+
+
+def test_a_plan_adds_up_to_its_deadline(hopbudget: Run, filled: Path) -> None:
+    plan = hopbudget("allocate", filled, "--deadline", "12s", "--json").json
+    stream_s = plan["stream"]["budget_s"] if plan["stream"] else 0.0
+    total_s = sum(slot["budget_s"] for slot in plan["slots"]) + plan["work_s"] + stream_s
+    assert total_s == pytest.approx(plan["deadline_s"], abs=1e-5)
+    assert total_s <= plan["deadline_s"] + 1e-9
+
+
+def test_the_recorded_p90_is_met_by_nine_in_ten(hopbudget: Run, filled: Path) -> None:
+    said = hopbudget("allocate", filled, "--deadline", "p90", "--json")
+    assert said.code == 0
+    assert said.json["feasibility"]["verdict"] == "feasible"
+    assert said.json["feasibility"]["p_deadline"] == pytest.approx(0.9, abs=0.02)
+
+
+def test_a_deadline_nobody_met_is_infeasible_and_exit_1(hopbudget: Run, filled: Path) -> None:
+    said = hopbudget("allocate", filled, "--deadline", "50ms")
+    assert said.code == 1
+    assert "infeasible" in said.out
+    assert "smallest deadline" in said.out
+
+
+def test_too_few_trajectories_are_exit_3_with_what_is_needed(hopbudget: Run, recorded_runs: Path) -> None:
+    Path("few.jsonl").write_text("\n".join(recorded_runs.read_text().splitlines()[:8]))
+    said = hopbudget("allocate", "few.jsonl", "--deadline", "p90", "--json")
+    assert said.code == 3
+    assert said.json["feasibility"]["verdict"] == "undecided"
+    assert said.json["feasibility"]["needs"]
+
+
+@pytest.mark.parametrize("deadline", ["soon", "-3s", "0s", "p0", "p100"])
+def test_a_deadline_that_is_none_is_a_usage_error(hopbudget: Run, filled: Path, deadline: str) -> None:
+    said = hopbudget("allocate", filled, f"--deadline={deadline}")
+    assert said.code == 2
+    assert deadline in said.err
+
+
+def test_explain_names_causes_whose_seconds_add_up(hopbudget: Run, filled: Path) -> None:
+    rows = hopbudget("explain", filled, "--slowest", "5", "--json").json["trajectories"]
+    assert len(rows) == 5
+    for row in rows:
+        assert sum(part["seconds"] for part in row["parts"]) == pytest.approx(row["excess_s"], abs=1e-6)
+        assert row["duration_s"] - row["reference_s"] == pytest.approx(row["excess_s"], abs=1e-9)
+
+
+def test_explain_over_a_limit_shows_those_that_took_longer(hopbudget: Run, filled: Path) -> None:
+    everyone = hopbudget("explain", filled, "--slowest", "60", "--json").json["trajectories"]
+    limit = (everyone[6]["duration_s"] + everyone[7]["duration_s"]) / 2
+    over = hopbudget("explain", filled, "--over", f"{limit}s", "--json").json["trajectories"]
+    assert [row["trace_id"] for row in over] == [row["trace_id"] for row in everyone[:7]]
+
+
+def test_explain_draws_one_trajectory_by_the_beginning_of_its_id(hopbudget: Run, filled: Path) -> None:
+    said = hopbudget("explain", filled, f"{42:032x}")
+    assert said.code == 0
+    for words in ("plan", "search", "fetch", "answer", "first token", "the typical"):
+        assert words in said.out
+
+
+@pytest.mark.parametrize("command", [["report"], ["allocate", "--deadline", "p90"], ["explain"]])
+def test_a_store_that_is_not_there_is_a_sentence(hopbudget: Run, command: list[str]) -> None:
+    said = hopbudget(*command, "nowhere.duckdb")
+    assert said.code == 2
+    assert "nowhere.duckdb" in said.err
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["report"], ["allocate", "--deadline", "p90"], ["explain"]])
+def test_a_mistyped_workload_names_the_nearest(hopbudget: Run, filled: Path, command: list[str]) -> None:
+    said = hopbudget(*command, filled, "--workload", "reserch")
+    assert said.code == 2
+    assert "reserch" in said.err
+    assert "research" in said.err
+
+
+def test_where_without_an_equals_sign_is_a_usage_error(hopbudget: Run, filled: Path) -> None:
+    said = hopbudget("report", filled, "--where", "run")
+    assert said.code == 2
+    assert "KEY=VALUE" in said.err
+
+
+def test_a_plan_is_for_one_workload(hopbudget: Run, recorded_runs: Path) -> None:
+    other = recorded_runs.read_text().replace("research", "support").replace('"traceId": "0', '"traceId": "f')
+    Path("both.jsonl").write_text(recorded_runs.read_text() + other)
+    said = hopbudget("allocate", "both.jsonl", "--deadline", "p90")
+    assert said.code == 2
+    assert "research (60)" in said.err
+    assert "support (60)" in said.err
+
+
+def test_json_never_holds_nan_or_infinity(hopbudget: Run, filled: Path) -> None:
+    for command in (["report"], ["allocate", "--deadline", "p90"], ["explain"]):
+        json.loads(hopbudget(*command, filled, "--json").out, parse_constant=pytest.fail)
+
+
+def without_nulls(value: Any) -> Any:
+    """TOML has no null: what is unknown is left out there."""
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
