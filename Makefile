@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench app clean
+.PHONY: help demo test lint types bench app pictures clean
 
 help: ## list the doors
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -32,6 +32,9 @@ bench: $(VENV)/.made ## speed and memory against named baselines; writes docs/be
 
 app: $(VENV)/.made ## the Streamlit app on ./traces.duckdb
 	@$(BIN)/hopbudget app
+
+pictures: $(VENV)/.made ## the pictures in docs/img, from a fresh run of the demo
+	@$(BIN)/python tools/pictures.py
 
 clean: ## remove what the other doors made
 	rm -rf $(VENV) $(DEMO) _types build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

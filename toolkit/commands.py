@@ -220,15 +220,14 @@ def endpoint(port: int, seed: int) -> int:
     metavar="FILE",
     help="Keep the spans in this store; without it nothing is left behind.",
 )
-@click.option("--svg", type=click.Path(path_type=Path), hidden=True)
-def demo(trajectories: int, store: str | None, svg: Path | None) -> int:
+def demo(trajectories: int, store: str | None) -> int:
     """Trace an eight-hop agent, allot its deadline, see why late runs were late.
 
     Runs against the simulated endpoint: no GPU, no network, no key.
     """
     from hopbudget.demo import run
 
-    return run(Path(store) if store else None, trajectories, svg=svg)
+    return run(Path(store) if store else None, trajectories)
 
 
 @hopbudget.command(short_help="Open the Streamlit app on a store.")

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import re
 import shlex
 import signal
 import time
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
-from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.live import Live
 from rich.rule import Rule
@@ -51,14 +49,14 @@ _YOUR_OWN: Final = (
 )
 
 
-def run(store: Path | None, trajectories: int = 120, *, svg: Path | None = None, console: Console | None = None) -> int:
+def run(store: Path | None, trajectories: int = 120, *, console: Console | None = None) -> int:
     """Play the demo and return its exit code.
 
     Without `store` the spans go to a folder that is removed at the end; with it they are added to that store.
-    `svg` also saves what was printed as a picture.
+    With a `console` of the caller's the demo is drawn there, without animation.
     """
-    out = console or _console(record=svg is not None)
-    live = out.is_terminal and svg is None
+    out = console or base.console()
+    live = out.is_terminal and console is None
     with _ending_on_signals(), _place(store) as path:
         name = f"demo-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
         hb.init(path, service="hopbudget-demo")
@@ -68,8 +66,6 @@ def run(store: Path | None, trajectories: int = 120, *, svg: Path | None = None,
             asyncio.run(_agents(address, name, turns(trajectories), out, live=live))
         seen = _what_was_seen(out, Store(path), name)
         _goodbye(out, store, seen)
-    if svg is not None:
-        _save(out, svg)
     return Exit.DONE
 
 
@@ -235,17 +231,6 @@ def _some(n: int, one: str, many: str) -> str:
 def _title(out: Console, words: str) -> None:
     out.print()
     out.print(Rule(Text(words, style="bold"), align="left", style=base.QUIET))
-
-
-def _console(*, record: bool) -> Console:
-    screen = base.console()
-    return Console(width=screen.width, highlight=False, record=True) if record else screen
-
-
-def _save(out: Console, picture: Path) -> None:
-    """Write the picture without the web fonts that rich would have it load."""
-    style = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-    out.save_svg(str(picture), title="hopbudget demo", code_format=style)
 
 
 @contextmanager

@@ -54,6 +54,9 @@ class SpoolProcessor(SpanProcessor):
         self._waiting = threading.Event()
         self._urgent = threading.Event()
         self._worker: threading.Thread | None = None
+        self._writer: int | None = None
+        self._asked: deque[threading.Event] = deque()
+        self._late = False
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Nothing to do."""
@@ -79,42 +82,51 @@ class SpoolProcessor(SpanProcessor):
     def flush(self, timeout_s: float | None = None) -> int:
         """Write what is queued, and return how many spans were written since the last flush.
 
-        With a time-out it may return before everything is written.
+        With a time-out the thread does the writing, so that a disk that hangs holds nobody up; it may then go on.
         """
-        if self._writing.acquire(timeout=-1 if timeout_s is None else timeout_s):
-            try:
-                while self._queue:
-                    self._write_batch()
-                self._note_lost()
-            finally:
-                self._writing.release()
+        if timeout_s is None:
+            self._drain()
+        else:
+            self._drain_in_time(timeout_s)
         with self._counting:
             written, self._written = self._written, 0
         return written
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Write what is queued; False if it did not get done in time."""
-        if not self._writing.acquire(timeout=timeout_millis / 1000):
-            return False
-        try:
-            while self._queue:
-                self._write_batch()
-            self._note_lost()
-        finally:
-            self._writing.release()
-        return True
+        return self._drain_in_time(timeout_millis / 1000)
 
     def shutdown(self) -> None:
         """Write what is queued and stop the thread. Spans that end later wait for a flush."""
         self._stopped = True
+        self._drain_in_time(0 if self._late else EXIT_WAIT_S)
+
+    def _drain(self) -> None:
+        with self._writing:
+            self._writer = threading.get_ident()
+            while self._queue:
+                self._write_batch()
+            self._note_lost()
+            self._writer = None
+
+    def _drain_in_time(self, timeout_s: float) -> bool:
+        """As `_drain`, by the thread; False if it takes longer."""
+        worker = self._worker
+        # A signal may have come while this very thread was writing.
+        if worker is None or not worker.is_alive() or self._writer == threading.get_ident():
+            self._drain()
+            return True
+        done = threading.Event()
+        self._asked.append(done)
         self._waiting.set()
         self._urgent.set()
-        self.force_flush(round(EXIT_WAIT_S * 1000))
+        self._late = not done.wait(timeout_s)
+        return not self._late
 
     def move(self, folder: Path) -> None:
         """Write what is queued, and go on in another spool."""
         with self._writing:
-            self.force_flush()
+            self._drain()
             self.spool = Spool(folder)
 
     def _start(self) -> None:
@@ -127,22 +139,28 @@ class SpoolProcessor(SpanProcessor):
                     self._stopped = True
 
     def _work(self) -> None:
-        while not self._stopped:
+        stopped = False
+        while not stopped:
             self._waiting.wait()
             self._urgent.wait(self._delay_s)
             self._waiting.clear()
             self._urgent.clear()
-            with self._writing:
-                while self._queue:
-                    self._write_batch()
-                self._note_lost()
+            stopped = self._stopped
+            asked = [self._asked.popleft() for _ in range(len(self._asked))]
+            self._drain()
+            for done in asked:
+                done.set()
 
     def _write_batch(self) -> None:
         batch: list[ReadableSpan] = []
         with contextlib.suppress(IndexError):
             while len(batch) < BATCH:
                 batch.append(self._queue.popleft())
-        lines, left_out = encode(batch)
+        try:
+            lines, left_out = encode(batch)
+        except Exception:
+            self._count_lost(len(batch), "encode_failed")
+            return
         self._count_lost(left_out, "encode_failed")
         spans = len(batch) - left_out
         try:

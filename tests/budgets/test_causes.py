@@ -161,7 +161,7 @@ def test_failed_and_intervened_trajectories_are_no_reference(profile_of: Build) 
 
 def test_the_reference_is_described_in_words(profile_of: Build) -> None:
     assert explain(profile_of(usual())).reference.description == (
-        "the 41 trajectories in the middle (45th to 55th percentile): 3.50 s, 2.0 hops, 0.500 s of work on average"
+        "the 41 trajectories in the middle (45th to 55th percentile): 3.50 s, 2.0 hops, 500 ms of work on average"
     )
 
 

@@ -108,7 +108,7 @@ def sentence(parts: Sequence[Part], excess_s: float) -> str:
     """The causes in words with their seconds, the small ones as one number, so that it adds up to the excess."""
     kinds = [(kind, [part for part in parts if part.kind == kind]) for kind in COLOUR]
     sums = [(sum(part.seconds for part in of_kind), kind, of_kind) for kind, of_kind in kinds if of_kind]
-    named = [item for item in sorted(sums, key=lambda item: -abs(item[0])) if abs(item[0]) >= 0.04 * abs(excess_s)]
+    named = [item for item in sorted(sums, key=lambda item: -abs(item[0])) if abs(item[0]) >= 0.08 * abs(excess_s)]
     words = [f"{phrase(kind, of_kind)} {seconds(total_s, signed=True)}" for total_s, kind, of_kind in named]
     rest_s = excess_s - sum(total_s for total_s, _, _ in named)
     if abs(rest_s) >= 0.005 * abs(excess_s):

@@ -1,0 +1,146 @@
+"""What stands behind the charts: axes, spreads, timelines, causes."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hopbudget import budgets
+from hopbudget.app import look
+from hopbudget.app.allotted import segments
+from hopbudget.app.axis import deadlines, linear_ticks, log_ticks, time_axis
+from hopbudget.app.bridge import stones
+from hopbudget.app.data import plan_file
+from hopbudget.app.spread import hop_spreads, work_spreads
+from hopbudget.app.timeline import longest, timeline
+from hopbudget.budgets import Part
+from hopbudget.plans import plan_dict, read
+from hopbudget.store import queries
+from hopbudget.store.duck import Store
+from hypothesis import given
+from hypothesis import strategies as st
+
+spans = st.floats(1e-5, 1e5)
+
+
+@given(spans, st.floats(1.01, 1e6))
+def test_ticks_are_few_and_inside_the_axis(high: float, ratio: float) -> None:
+    for ticks in (linear_ticks(0.0, high), log_ticks(high / ratio, high)):
+        assert 1 <= len(ticks) <= 8
+        assert ticks == sorted(set(ticks))
+        assert all(tick <= high * (1 + 1e-9) for tick in ticks)
+
+
+def test_ticks_stand_where_a_clock_would_put_them() -> None:
+    assert linear_ticks(0.0, 6.3) == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert linear_ticks(0.0, 130.0) == [0.0, 30.0, 60.0, 90.0, 120.0]
+    assert linear_ticks(0.0, 4 * 3600.0) == [0.0, 3600.0, 7200.0, 10800.0, 14400.0]
+
+
+def test_an_axis_is_logarithmic_where_values_are_far_apart() -> None:
+    assert time_axis([0.1, 5.0]).log
+    assert not time_axis([1.0, 5.0]).log
+    assert time_axis([0.0, math.inf, math.nan]) == time_axis([])
+
+
+@given(spans, st.floats(2.0, 1e4))
+def test_deadlines_on_the_slider_are_about_a_tenth_apart(low: float, ratio: float) -> None:
+    found = deadlines(low, low * ratio)
+
+    assert found == sorted(set(found))
+    assert all(low <= value <= low * ratio for value in found)
+    assert all(second / first < 2.1 for first, second in zip(found, found[1:], strict=False))
+
+
+def test_spreads_hold_the_reports_quantiles(recorded_store: Path, recorded_profile: budgets.Profile) -> None:
+    with Store(recorded_store).reading() as con:
+        rows = {row["hop"]: row for row in queries.report(con, queries.Where())["by_hop"]}
+    for metric in ("duration_s", "ttft_s", "tpot_s"):
+        for spread in hop_spreads(recorded_profile, metric):
+            reported = rows[spread.name][metric]
+            shown = {"n": spread.n, "p50": spread.p50, "p90": spread.p90, "p99": spread.p99}
+            assert shown == pytest.approx({key: reported[key] for key in shown})
+
+
+def test_spreads_stand_in_the_order_of_a_trajectory(recorded_profile: budgets.Profile) -> None:
+    assert [spread.name for spread in hop_spreads(recorded_profile, "duration_s")] == ["plan", "search", "answer"]
+    assert [spread.name for spread in work_spreads(recorded_profile)] == ["fetch"]
+
+
+def test_dots_are_evenly_spaced_quantiles(recorded_profile: budgets.Profile) -> None:
+    for spread in hop_spreads(recorded_profile, "duration_s"):
+        assert len(spread.dots) == min(spread.n, 100)
+        assert list(spread.dots) == sorted(spread.dots)
+        below = sum(dot <= spread.p50 for dot in spread.dots)
+        assert below == pytest.approx(len(spread.dots) / 2, abs=1)
+
+
+@pytest.mark.parametrize("method", budgets.METHODS)
+@pytest.mark.parametrize("kind", budgets.SLOT_KINDS)
+def test_the_bars_parts_add_up_to_the_deadline(
+    recorded_profile: budgets.Profile, method: budgets.Method, kind: budgets.SlotKind
+) -> None:
+    plan = budgets.allocate(recorded_profile, 4.2, method=method, slots=kind)
+
+    parts = segments(plan)
+
+    assert sum(part.size_s for part in parts) == pytest.approx(4.2)
+    assert [part.start_s for part in parts[1:]] == pytest.approx([part.end_s for part in parts[:-1]])
+
+
+def test_the_downloaded_file_is_the_plan(recorded_profile: budgets.Profile, tmp_path: Path) -> None:
+    plan = budgets.allocate(recorded_profile, 4.2)
+    path = tmp_path / "plan.toml"
+
+    path.write_text(plan_file(plan, "research"), encoding="utf-8")
+
+    found, wanted = read(path), plan_dict(plan, "research")
+    assert {key: found[key] for key in wanted} == wanted
+
+
+def test_stones_end_where_the_next_begins_and_the_last_is_their_sum() -> None:
+    parts = [Part("visits", "a", 3.0, 2.0), Part("answers", "b", -1.0, -5.0), *(Part("pace", "c", 0.1, None),) * 9]
+
+    placed = stones(parts, most=4)
+
+    *bars, total = placed
+    assert len(bars) == 5
+    assert [stone.start_s for stone in bars[1:]] == pytest.approx([stone.end_s for stone in bars[:-1]])
+    assert total.seconds == pytest.approx(sum(part.seconds for part in parts))
+
+
+def hop(name: str, start_s: float, size_s: float, **more: Any) -> dict[str, Any]:
+    row = {"hop": name, "visit": 1, "final": False, "streamed": False, "ttft_s": None, "outcome": "ok"}
+    return {**row, "start_s": start_s, "duration_s": size_s, **more}
+
+
+def test_a_streamed_hop_is_drawn_as_its_wait_and_its_writing() -> None:
+    drawn = timeline({"duration_s": 5.0}, [hop("answer", 1.0, 3.0, ttft_s=0.5)], [], None)
+
+    assert [(part.kind, part.start_s, part.end_s) for part in drawn.lines[0].parts] == [
+        (look.FIRST, 1.0, 1.5),
+        (look.WRITE, 1.5, 4.0),
+    ]
+
+
+def test_a_hop_without_a_first_token_time_is_drawn_whole() -> None:
+    drawn = timeline({"duration_s": 5.0}, [hop("plan", 0.0, 2.0)], [], None)
+
+    assert [part.kind for part in drawn.lines[0].parts] == [look.HOP]
+
+
+def test_visits_are_numbered_only_where_there_are_several() -> None:
+    hops = [hop("plan", 0.0, 1.0), hop("search", 1.0, 1.0), hop("search", 2.0, 1.0, visit=2)]
+
+    drawn = timeline({"duration_s": 3.0}, hops, [], None)
+
+    assert [line.label for line in drawn.lines] == ["plan", "search #1", "search #2"]
+
+
+def test_of_many_steps_the_longest_are_kept_in_order_and_failures_first() -> None:
+    hops = [hop(f"h{index}", float(index), 0.1 * (index + 1)) for index in range(9)]
+    hops.append(hop("broken", 9.0, 0.01, outcome="failed"))
+
+    kept = longest(timeline({"duration_s": 10.0}, hops, [], None).lines, 3)
+
+    assert [line.label for line in kept] == ["h7", "h8", "broken"]
