@@ -103,14 +103,14 @@ def log_ticks(low: float, high: float, most: int = 7) -> list[float]:
 
 
 def deadlines(low_s: float, high_s: float) -> list[float]:
-    """Round deadlines between two, about a tenth apart, to choose from."""
+    """Round deadlines between two, a tenth to a fortieth apart, to choose from."""
     found = []
     for unit_s, from_s, to_s in ((1.0, 0.0, 120.0), (60.0, 120.0, 7200.0), (3600.0, 7200.0, math.inf)):
         lowest, highest = max(low_s, from_s), min(high_s, to_s)
         if lowest >= highest:
             continue
         for decade in range(math.floor(math.log10(lowest / unit_s)), math.ceil(math.log10(highest / unit_s)) + 1):
-            for size in (*range(10, 20), *range(20, 40, 2), *range(40, 100, 5)):
+            for size in (*range(10, 40), *range(40, 100, 2)):
                 value = round(size * 10.0 ** (decade - 1) * unit_s, 6)
                 if lowest <= value < to_s and value <= highest:
                     found.append(value)

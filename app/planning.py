@@ -149,11 +149,11 @@ def _feasibility(plan: budgets.Allocation) -> None:
         st.metric(f"Meet {seconds(plan.deadline_s)}", share(f.p_deadline))
         st.caption(f"95% interval {share(f.p_low)} to {share(f.p_high)}")
     with columns[1]:
-        st.metric(f"Smallest deadline that {plan.percentile:g}% meet", seconds(f.min_deadline_s))
+        st.metric(f"Deadline that {plan.percentile:g}% meet", seconds(f.min_deadline_s))
         upper = seconds(f.min_deadline_high_s) if math.isfinite(f.min_deadline_high_s) else "beyond what was seen"
         st.caption(f"95% interval {seconds(f.min_deadline_low_s)} to {upper}")
     with columns[2]:
-        st.metric("Keep every budget and the deadline", share(plan.kept.share))
+        st.metric("Keep all budgets too", share(plan.kept.share))
         st.caption(f"95% interval {share(plan.kept.low)} to {share(plan.kept.high)}, n = {count(plan.kept.n)}")
     with columns[3]:
         st.metric(f"Verdict for {plan.percentile:g}%", f.verdict.capitalize())

@@ -86,7 +86,7 @@ def of_profile(profile: budgets.Profile) -> list[Explained]:
             parts=causes.parts(row),
             reference=causes.reference,
         )
-        for row in np.flatnonzero(~np.isnan(causes.excess_s))
+        for row in np.flatnonzero(~np.isnan(causes.excess_s)).tolist()
     ]
 
 

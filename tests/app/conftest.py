@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow.ipc
 import pytest
+from streamlit.testing.v1 import AppTest
+
 from hopbudget import budgets
 from hopbudget.store import queries
 from hopbudget.store.duck import Store
-from streamlit.testing.v1 import AppTest
 
 Spec = dict[str, Any]
 

@@ -14,8 +14,11 @@ from typing import Any
 
 import pytest
 
+from hopbudget.plans import read
+
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 
+from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
@@ -23,6 +26,8 @@ from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
 PATIENCE_S = 90
+CHARTS = 9
+FIGURES = '[data-testid="stMetricValue"]'
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -65,12 +70,20 @@ def healthy(served: "subprocess.Popen[bytes]", port: int) -> bool:
 
 
 @pytest.fixture
-def browser() -> Iterator[Any]:
+def downloads(tmp_path: Path) -> Path:
+    folder = tmp_path / "downloads"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def browser(downloads: Path) -> Iterator[Any]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         options = webdriver.ChromeOptions()
         options.binary_location = CHROMIUM
         for flag in (*FLAGS, f"--user-data-dir={profile}"):
             options.add_argument(flag)
+        options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         driven = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
         try:
@@ -79,10 +92,12 @@ def browser() -> Iterator[Any]:
             driven.quit()
 
 
-def settled(browser: Any) -> bool:
-    """Whether the script has run to its end."""
+def drawn(browser: Any) -> bool:
+    """Whether the script has run to its end and every chart stands."""
     app = browser.find_elements(By.CSS_SELECTOR, '[data-testid="stApp"]')
-    return bool(app) and app[0].get_attribute("data-test-script-state") == "notRunning"
+    settled = bool(app) and app[0].get_attribute("data-test-script-state") == "notRunning"
+    charts = browser.find_elements(By.CSS_SELECTOR, '[data-testid="stVegaLiteChart"]')
+    return settled and len(charts) >= CHARTS and all(c.find_elements(By.CSS_SELECTOR, "svg.marks") for c in charts)
 
 
 def texts(browser: Any, selector: str) -> list[str]:
@@ -90,8 +105,6 @@ def texts(browser: Any, selector: str) -> list[str]:
 
 
 def until(browser: Any, condition: Callable[[Any], Any]) -> Any:
-    from selenium.common.exceptions import StaleElementReferenceException
-
     waiting = WebDriverWait(browser, PATIENCE_S, ignored_exceptions=[StaleElementReferenceException])
     return waiting.until(condition)
 
@@ -101,38 +114,43 @@ def requests(browser: Any) -> set[str]:
     asked = set()
     for entry in browser.get_log("performance"):
         message = json.loads(entry["message"])["message"]
-        if message["method"] == "Network.requestWillBeSent" and "documentURL" in message["params"]:
-            if message["params"]["documentURL"].startswith("http"):
-                asked.add(message["params"]["request"]["url"])
+        of_a_page = message["params"].get("documentURL", "").startswith("http")  # not the browser's own new tab
+        if message["method"] == "Network.requestWillBeSent" and of_a_page:
+            asked.add(message["params"]["request"]["url"])
         elif message["method"] == "Network.webSocketCreated":
             asked.add(message["params"]["url"])
     return asked
 
 
-def test_the_page_is_walked_in_a_real_browser(address: str, browser: Any) -> None:
+def test_the_page_is_walked_in_a_real_browser(address: str, browser: Any, downloads: Path) -> None:
     browser.get(address)
-    until(browser, lambda b: settled(b) and len(b.find_elements(By.CSS_SELECTOR, "svg.marks")) >= 9)
-    assert "research" in texts(browser, '[data-testid="stApp"]')[0]
+    until(browser, drawn)
+    assert "60 trajectories" in texts(browser, '[data-testid="stApp"]')[0]
     assert "deadline=p90" in browser.current_url
 
-    budgets_before = texts(browser, "#allotted, [id='allotted']")
-    handle = browser.find_element(By.CSS_SELECTOR, '[data-testid="stSlider"] [role="slider"]')
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", handle)
-    handle.send_keys(Keys.ARROW_LEFT)
-    until(browser, lambda b: "deadline=p90" not in b.current_url and settled(b))
-    until(browser, lambda b: texts(b, "[id='allotted']") != budgets_before)
+    before = texts(browser, FIGURES)
+    deadline = browser.find_element(By.CSS_SELECTOR, '.st-key-deadline input[type="range"]')
+    deadline.send_keys(Keys.ARROW_LEFT)
+    until(browser, lambda b: "deadline=p90" not in b.current_url and drawn(b) and texts(b, FIGURES) != before)
 
-    chosen = browser.find_elements(By.CSS_SELECTOR, '.st-key-trace input')[0]
-    chosen.send_keys("00000000000a", Keys.ENTER)
-    until(browser, lambda b: "trace=0000000000000000000000000000000a" not in b.current_url or settled(b))
+    before = texts(browser, FIGURES)
+    browser.find_element(By.CSS_SELECTOR, ".st-key-trace input").send_keys(
+        Keys.CONTROL + "a" + Keys.NULL, "00:11", Keys.ENTER
+    )
+    until(browser, lambda b: f"trace={12:032x}" in b.current_url and drawn(b) and texts(b, FIGURES) != before)
 
-    until(browser, lambda b: settled(b) and len(b.find_elements(By.CSS_SELECTOR, "svg.marks")) >= 9)
-    link = browser.current_url
-    figures = texts(browser, '[data-testid="stMetricValue"]')
-    browser.get(link)
-    until(browser, lambda b: settled(b) and texts(b, '[data-testid="stMetricValue"]') == figures)
+    figures = texts(browser, FIGURES)
+    browser.get(browser.current_url)
+    until(browser, lambda b: drawn(b) and texts(b, FIGURES) == figures)
+
+    browser.find_element(By.CSS_SELECTOR, ".st-key-download-plan button").click()
+    until(browser, lambda _: (downloads / "plan.toml").exists())
+    plan = read(downloads / "plan.toml")
+    given_s = sum(slot["budget_s"] for slot in plan["slots"]) + plan["work_s"] + plan["stream"]["budget_s"]
+    assert given_s == pytest.approx(plan["deadline_s"], abs=1e-4)
 
     assert texts(browser, '[data-testid="stException"]') == []
     assert [entry for entry in browser.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")] == []
-    elsewhere = {url for url in requests(browser) if "://127.0.0.1:" not in url and not url.startswith(("data:", "blob:"))}
-    assert elsewhere == set()
+    assert {
+        url for url in requests(browser) if not url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:"))
+    } == set()

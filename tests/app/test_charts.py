@@ -1,10 +1,14 @@
 """What stands behind the charts: axes, spreads, timelines, causes."""
 
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from hopbudget import budgets
 from hopbudget.app import look
 from hopbudget.app.allotted import segments
@@ -17,8 +21,6 @@ from hopbudget.budgets import Part
 from hopbudget.plans import plan_dict, read
 from hopbudget.store import queries
 from hopbudget.store.duck import Store
-from hypothesis import given
-from hypothesis import strategies as st
 
 spans = st.floats(1e-5, 1e5)
 
@@ -44,12 +46,12 @@ def test_an_axis_is_logarithmic_where_values_are_far_apart() -> None:
 
 
 @given(spans, st.floats(2.0, 1e4))
-def test_deadlines_on_the_slider_are_about_a_tenth_apart(low: float, ratio: float) -> None:
+def test_deadlines_on_the_slider_are_near_one_another(low: float, ratio: float) -> None:
     found = deadlines(low, low * ratio)
 
     assert found == sorted(set(found))
     assert all(low <= value <= low * ratio for value in found)
-    assert all(second / first < 2.1 for first, second in zip(found, found[1:], strict=False))
+    assert all(second / first < 2.1 for first, second in pairwise(found))
 
 
 def test_spreads_hold_the_reports_quantiles(recorded_store: Path, recorded_profile: budgets.Profile) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
-from hopbudget.store.duck import Store
 from streamlit.testing.v1 import AppTest
+
+from hopbudget.store.duck import Store
 
 OpenPage = Callable[..., AppTest]
 

@@ -1,11 +1,9 @@
 """The spool drains whole, exactly once, whoever runs beside it or dies in the middle."""
 
-import multiprocessing
-import os
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,22 @@ from hopbudget.store import queries, spool
 from hopbudget.store.duck import Store
 from hopbudget.store.spool import Spool, spool_folder
 
-fork = multiprocessing.get_context("spawn")
+PROCESSES = Path(__file__).with_name("processes.py")
+PATIENCE_S = 60
+"""Longer than any machine needs; a process that takes longer hangs."""
+
+
+def start(part: str, *args: str | Path) -> "subprocess.Popen[str]":
+    command = [sys.executable, str(PROCESSES), part, *map(str, args)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def end(process: "subprocess.Popen[str]") -> str:
+    """What it said, and nothing about errors."""
+    with process:
+        out, errors = process.communicate(timeout=PATIENCE_S)
+    assert errors == ""
+    return out
 
 
 def writer(store: Store) -> Spool:
@@ -141,69 +154,30 @@ def test_a_program_that_never_lets_go_is_named_in_the_end(make: Any, store: Stor
     fill(make, store, "t1")
     store.drain()
     assert store.path
-    code = "import duckdb, sys; con = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
-    import subprocess
-
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(store.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout and holder.stdout.readline() == b"open\n"
-        impatient = Store(store.path, patience_s=0.05)
-        with pytest.raises(UserError, match=f"PID {holder.pid}"), impatient.reading():
-            pass
-        holder.communicate()
+    holder = start("hold", store.path)
+    assert holder.stdout and holder.stdout.readline() == "open\n"
+    impatient = Store(store.path, patience_s=0.05)
+    with pytest.raises(UserError, match=f"PID {holder.pid}"), impatient.reading():
+        pass
+    end(holder)
 
 
 # --- several processes ---------------------------------------------------------------------------------------
 
 
-def write_spool(folder: Path, word: str, lines: list[bytes], acknowledged: Any) -> None:
-    """A process of an agent: append, and only then acknowledge."""
-    out = Spool(folder)
-    for line in lines:
-        out.append([line], 4)
-        acknowledged.send(word)
-
-
-def report_in_a_loop(store: Path, stop: Any, result: Any) -> None:
-    """A process of a person who looks again and again."""
-    longest_s, rounds = 0.0, 0
-    try:
-        mine = Store(store)
-        while not stop.is_set() or rounds == 0:
-            mine.drain()
-            if store.exists():
-                with mine.reading() as con:
-                    queries.report(con, queries.Where())
-            rounds += 1
-        result.send(("ok", rounds, longest_s))
-    except BaseException as error:
-        result.send((repr(error), rounds, longest_s))
-
-
 def test_four_writers_and_two_readers_lose_nothing_double_nothing_and_see_no_lock(
     make: Any, tmp_path: Path, rows: Any
 ) -> None:
-    path = tmp_path / "traces.duckdb"
-    stop = fork.Event()
-    writers, readers, pipes, results = [], [], [], []
-    for word in "abcd":
-        lines = [make.line(make.run(f"{word}{number}")) for number in range(60)]
-        receive, send = fork.Pipe(duplex=False)
-        pipes.append(receive)
-        writers.append(fork.Process(target=write_spool, args=(spool_folder(path), word, lines, send)))
-    for _ in range(2):
-        receive, send = fork.Pipe(duplex=False)
-        results.append(receive)
-        readers.append(fork.Process(target=report_in_a_loop, args=(path, stop, send)))
-    for process in [*readers, *writers]:
-        process.start()
-    for process in writers:
-        process.join()
-    stop.set()
-    assert [receive.recv()[0] for receive in results] == ["ok", "ok"]
+    path, until = tmp_path / "traces.duckdb", tmp_path / "until"
+    readers = [start("report", path, until) for _ in range(2)]
+    files = [
+        make.file(tmp_path / f"{word}.jsonl", *(make.run(f"{word}{number}") for number in range(60))) for word in "abcd"
+    ]
+    writers = [start("write", spool_folder(path), file) for file in files]
+    assert [end(process).count("flushed") for process in writers] == [60] * 4
+    until.touch()
     for process in readers:
-        process.join()
+        assert end(process).startswith("rounds")
     store = Store(path)
     store.drain()
     (row,) = rows.of(store, "SELECT count(*) AS n, count(DISTINCT trace_id || span_id) AS ids FROM spans")
@@ -212,49 +186,18 @@ def test_four_writers_and_two_readers_lose_nothing_double_nothing_and_see_no_loc
     assert Spool(spool_folder(path)).pending() == (0, 0)
 
 
-def test_a_writer_killed_loses_only_what_it_had_not_flushed(make: Any, store: Store, rows: Any) -> None:
+def test_a_writer_killed_loses_only_what_it_had_not_flushed(make: Any, store: Store, rows: Any, tmp_path: Path) -> None:
     assert store.path
-    lines = [make.line(make.run(f"t{number}")) for number in range(500)]
-    receive, send = fork.Pipe(duplex=False)
-    process = fork.Process(target=write_spool, args=(spool_folder(store.path), "w", lines, send))
-    process.start()
-    flushed = 0
-    while flushed < 20:
-        receive.recv()
-        flushed += 1
-    assert process.pid
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    while receive.poll():
-        receive.recv()
-        flushed += 1
+    file = make.file(tmp_path / "lines.jsonl", *(make.run(f"t{number}") for number in range(2000)))
+    with start("write", spool_folder(store.path), file) as process:
+        assert process.stdout
+        flushed = sum(process.stdout.readline() == "flushed\n" for _ in range(20))
+        process.kill()
+        flushed += process.stdout.read().count("flushed")
+    assert flushed < 2000
     store.drain()
     (row,) = rows.of(store, "SELECT count(*) AS n FROM trajectories WHERE complete")
     assert flushed <= row["n"] <= flushed + 1  # the last one may have been stored and not yet acknowledged
-
-
-def die_at(store: Path, where: str) -> None:
-    """A drainer that is killed at a known place."""
-    mine = Store(store)
-
-    def die(*_: object) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    from hopbudget.store import duck
-
-    if where == "before the commit":
-        duck._book = die  # type: ignore[assignment]
-    elif where == "after the commit":
-        duck._remove_files = die  # type: ignore[assignment]
-    else:
-        remove: Callable[[list[Any]], None] = duck._remove_files
-
-        def remove_one_and_die(parts: list[Any]) -> None:
-            remove(parts[:1])
-            die()
-
-        duck._remove_files = remove_one_and_die
-    mine.drain()
 
 
 @pytest.mark.parametrize("where", ["before the commit", "after the commit", "between two files"])
@@ -264,10 +207,9 @@ def test_a_drainer_killed_in_the_middle_neither_loses_nor_doubles(
     assert store.path
     fill(make, store, "t1", "t2", "t3")
     writer(store).note_dropped(7, "queue_full")
-    process = fork.Process(target=die_at, args=(store.path, where))
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
+    process = start("die", store.path, where)
+    assert end(process) == ""
+    assert process.returncode == -signal.SIGKILL
     store.drain()
     assert rows.of(store, "SELECT count(*) AS n FROM spans") == [{"n": 12}]
     assert rows.of(store, "SELECT sum(spans)::INTEGER AS n FROM drops") == [{"n": 7}]
@@ -277,9 +219,7 @@ def test_a_drainer_killed_in_the_middle_neither_loses_nor_doubles(
 def test_a_store_left_with_a_log_by_a_killed_writer_can_be_read(make: Any, store: Store, rows: Any) -> None:
     assert store.path
     fill(make, store, "t1")
-    process = fork.Process(target=die_at, args=(store.path, "after the commit"))
-    process.start()
-    process.join()
+    end(start("die", store.path, "after the commit"))
     assert rows.of(store, "SELECT count(*) AS n FROM trajectories") == [{"n": 1}]
 
 

@@ -1,6 +1,7 @@
 """Recorded trajectories that we did not make: counts, and numbers held against a computation straight from the JSON."""
 
 import gzip
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,7 +60,7 @@ def covered(intervals: list[tuple[int, int]], start: int, end: int) -> int:
     """Nanoseconds within [start, end] that some interval covers, by sweeping over all borders."""
     borders = sorted({start, end, *(min(max(at, start), end) for pair in intervals for at in pair)})
     total = 0
-    for left, right in zip(borders, borders[1:], strict=False):
+    for left, right in itertools.pairwise(borders):
         if any(a <= left and b >= right for a, b in intervals):
             total += right - left
     return total

@@ -1,5 +1,6 @@
 """A recorder under a clock that the test moves: spans come out with exact times."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -213,3 +214,20 @@ def script(chunk: Any) -> Script:
         (241, chunk(finish="stop")),
         (242, chunk(usage={"prompt_tokens": 7, "completion_tokens": 3})),
     ]
+
+
+@pytest.fixture(scope="session")
+def until() -> Callable[[Script, float, Any], Script]:
+    """The script up to a time, then something else."""
+    return lambda script, ms, then: [*(row for row in script if row[0] < ms), (ms, then)]
+
+
+@pytest.fixture
+def settle() -> Any:
+    """Lets the loop finalize what was collected."""
+
+    async def settle() -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    return settle

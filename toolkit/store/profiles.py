@@ -40,7 +40,7 @@ def profile(con: duckdb.DuckDBPyConnection, where: Where, run_by: str | None = N
 
     def fetch(sql: str) -> dict[str, NDArray[Any]]:
         columns = con.execute(numbered + sql, parameters).fetchnumpy()
-        return {name: _plain(values) for name, values in columns.items()}
+        return {name: _plain(np.ma.asarray(values)) for name, values in columns.items()}
 
     return Profile(
         Trajectories(**fetch(f"SELECT {_TRAJECTORIES} FROM n ORDER BY i")),
@@ -49,9 +49,8 @@ def profile(con: duckdb.DuckDBPyConnection, where: Where, run_by: str | None = N
     )
 
 
-def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Without a mask: NaN for a missing number, "" for a missing word."""
-    masked = np.ma.asarray(values)
+def _plain(masked: Any) -> NDArray[Any]:
+    """A masked array without its mask: NaN for a missing number, "" for a missing word."""
     if masked.dtype == np.bool_:
         return np.asarray(masked.filled(False))
     if masked.dtype.kind == "f":

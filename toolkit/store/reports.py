@@ -115,7 +115,7 @@ def _fill_hops(ask: _Asking, groups: dict[str, Numbers]) -> None:
 
 
 def _quantiles(n: int, levels: Sequence[float] | None) -> Numbers:
-    return {"n": n} | dict(zip(QUANTILES, levels or [None] * len(QUANTILES), strict=True))
+    return {"n": n} | {name: levels[index] if levels else None for index, name in enumerate(QUANTILES)}
 
 
 def _empty() -> Numbers:

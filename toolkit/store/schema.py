@@ -162,12 +162,16 @@ def read_spans(con: duckdb.DuckDBPyConnection, where: str) -> list[Span]:
     rows = con.execute(f"SELECT {', '.join(_SPAN_COLUMNS)} FROM spans WHERE {where} ORDER BY rowid").fetchall()
     resources: dict[str, Attributes] = {}
     spans = []
-    for *plain, resource_json, attributes, events, dropped_events in rows:
-        resource = resources.get(resource_json)
-        if resource is None:
-            resource = resources[resource_json] = msgspec.json.decode(resource_json)
-        kept = msgspec.json.decode(events, type=list[Event]) if events else None
-        spans.append(Span(*plain, resource, msgspec.json.decode(attributes), kept, dropped_events))
+    for row in rows:
+        fields: dict[str, Any] = dict(zip(Span.__struct_fields__, row, strict=True))
+        resource_json = fields["resource"]
+        if resource_json not in resources:
+            resources[resource_json] = msgspec.json.decode(resource_json)
+        fields["resource"] = resources[resource_json]
+        fields["attributes"] = msgspec.json.decode(fields["attributes"])
+        if fields["events"] is not None:
+            fields["events"] = msgspec.json.decode(fields["events"], type=list[Event])
+        spans.append(Span(**fields))
     return spans
 
 
