@@ -35,6 +35,7 @@ app: $(VENV)/.made ## the Streamlit app on ./traces.duckdb
 
 pictures: $(VENV)/.made ## the pictures in docs/img, from a fresh run of the demo
 	@$(BIN)/python tools/pictures.py
+	@$(BIN)/python tools/screenshots.py
 
 clean: ## remove what the other doors made
 	rm -rf $(VENV) $(DEMO) _types build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -150,14 +150,20 @@ def _feasibility(plan: budgets.Allocation) -> None:
         st.caption(f"95% interval {share(f.p_low)} to {share(f.p_high)}")
     with columns[1]:
         st.metric(f"Deadline that {plan.percentile:g}% meet", seconds(f.min_deadline_s))
-        upper = seconds(f.min_deadline_high_s) if math.isfinite(f.min_deadline_high_s) else "beyond what was seen"
-        st.caption(f"95% interval {seconds(f.min_deadline_low_s)} to {upper}")
+        st.caption(_interval(f))
     with columns[2]:
         st.metric("Keep all budgets too", share(plan.kept.share))
         st.caption(f"95% interval {share(plan.kept.low)} to {share(plan.kept.high)}, n = {count(plan.kept.n)}")
     with columns[3]:
         st.metric(f"Verdict for {plan.percentile:g}%", f.verdict.capitalize())
         st.caption(f":{colour}[{icon}] " + (f"To decide: {f.needs}." if f.needs else _because(plan)))
+
+
+def _interval(f: budgets.Feasibility) -> str:
+    if not math.isfinite(f.min_deadline_low_s):
+        return "so many failed that no deadline would do"
+    upper = seconds(f.min_deadline_high_s) if math.isfinite(f.min_deadline_high_s) else "beyond what was seen"
+    return f"95% interval {seconds(f.min_deadline_low_s)} to {upper}"
 
 
 def _because(plan: budgets.Allocation) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from hopbudget.app import look
 from hopbudget.app.spending import Spent, Step, hop_step, slots_of, spending, work_step
 from hopbudget.budgets import Allocation
-from hopbudget.tracing.vocabulary import OUTCOMES
+from hopbudget.budgets.quantiles import FINISHED
 
 Row = Mapping[str, Any]
 
@@ -53,6 +53,11 @@ class Line:
     def duration_s(self) -> float:
         """How long it took."""
         return self.end_s - self.start_s
+
+    @property
+    def well(self) -> bool:
+        """Whether it came to its end; where that is not known, nothing says otherwise."""
+        return not self.outcome or self.outcome in FINISHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,5 @@ def _parts(step: Step, row: Row) -> tuple[Part, ...]:
 
 def longest(drawn: Sequence[Line], most: int) -> list[Line]:
     """The `most` longest lines, in their order; what did not come well is kept first."""
-    well = OUTCOMES[0]
-    ranked = sorted(range(len(drawn)), key=lambda i: (drawn[i].outcome == well, -drawn[i].duration_s))
+    ranked = sorted(range(len(drawn)), key=lambda i: (drawn[i].well, -drawn[i].duration_s))
     return [drawn[i] for i in sorted(ranked[:most])]

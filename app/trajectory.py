@@ -124,9 +124,9 @@ def _headline(row: Row, plan: budgets.Allocation | None, why: Explained | None) 
         finish_s = row["duration_s"] if plan.binds == "last" else row["answer_start_s"]
         if finish_s is not None:
             left_s = plan.deadline_s - finish_s
-            columns[1].metric("Deadline missed by" if left_s < 0 else "Deadline met with", seconds(abs(left_s)))
+            columns[1].metric("Late by" if left_s < 0 else "In time by", seconds(abs(left_s)))
         else:
-            columns[1].metric("Deadline", "no answer start")
+            columns[1].metric("Answer started", "-")
     columns[2].metric("Against a typical one", seconds(why.excess_s, signed=True) if why is not None else "-")
     columns[3].metric("Hops", count(row["hop_count"]))
     columns[4].metric("Work", seconds(row["work_s"]))

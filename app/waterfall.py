@@ -1,12 +1,14 @@
 """The waterfall of one trajectory: a lane of the whole, a line a step, the plan's budgets, the deadline as a rule."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import altair as alt
 
 from hopbudget.app import look
 from hopbudget.app.axis import TimeAxis
+from hopbudget.app.spending import STREAM
 from hopbudget.app.timeline import Line, Timeline
 from hopbudget.units import count, seconds
 
@@ -14,18 +16,20 @@ WHOLE: Final = "all steps"
 _ROW: Final = 24
 _FAR: Final = 2.5
 """A deadline further off than this many trajectories is told in words, not drawn."""
-_ROOM_FOR_TEXT: Final = 1.16
+_LETTER: Final = 0.0075
+_GAP: Final = 0.012
+"""Widths of a letter, and of what parts words from their bar, as shares of the axis on a page of usual width."""
 
 _BESIDE: Final = 0.08
 """A budget's mark this near to its bar, as a share of the axis, has the bar's words on its far side."""
-
-_WELL: Final = frozenset({"ok", ""})
 
 
 def waterfall(timeline: Timeline, lines: Sequence[Line], deadline_s: float | None) -> alt.LayerChart:
     """Draw these lines of the timeline, under a lane that holds all of them."""
     rule_s = deadline_s if deadline_s is not None and in_sight(timeline, deadline_s) else None
-    axis = TimeAxis(0.0, max(timeline.total_s, rule_s or 0.0, 1e-9) * _ROOM_FOR_TEXT, False, "from the start")
+    edge_s = max([timeline.total_s, 1.08 * (rule_s or 0.0), 1e-9, *(line.end_s for line in timeline.lines)])
+    said = _words(timeline, lines, edge_s)
+    axis = TimeAxis(0.0, _width_s(edge_s, said), False, "from the start")
     keys = [WHOLE, *(str(index) for index in range(len(lines)))]
     names = {WHOLE: WHOLE, **{str(index): line.label for index, line in enumerate(lines)}}
     y = _rows(keys, names)
@@ -35,7 +39,7 @@ def waterfall(timeline: Timeline, lines: Sequence[Line], deadline_s: float | Non
         _bars(lines, axis, y),
         *_over(lines, axis, y),
         _room(lines, axis, y),
-        _words(timeline, lines, axis, y),
+        _texts(said, axis, y),
     ]
     return look.finish(*layers, rows_px=_ROW * len(keys), title=True, legend=True, own_colours=True)
 
@@ -157,19 +161,37 @@ def _room(lines: Sequence[Line], axis: TimeAxis, y: alt.Y) -> alt.Chart:
     return drawn
 
 
-def _words(timeline: Timeline, lines: Sequence[Line], axis: TimeAxis, y: alt.Y) -> alt.Chart:
+@dataclass(frozen=True, slots=True)
+class _Words:
+    row: str
+    at_s: float
+    text: str
+    red: bool
+
+
+def _words(timeline: Timeline, lines: Sequence[Line], edge_s: float) -> list[_Words]:
     """How long each step took, to the right of its bar, and what came of it where that was not well."""
-    values = [{"row": WHOLE, "s": timeline.total_s, "words": seconds(timeline.total_s), "bad": False}]
+    said = [_Words(WHOLE, timeline.total_s, seconds(timeline.total_s), False)]
     for index, line in enumerate(lines):
-        bad = line.outcome not in _WELL
-        words = seconds(line.duration_s) + (f" {line.outcome.replace('_', ' ')}" if bad else "")
+        text = seconds(line.duration_s) + ("" if line.well else f" {line.outcome.replace('_', ' ')}")
         if line.over_s is not None:
-            words += f" · {line.slot} over by {seconds(line.over_s)}"
+            of_slot = "" if line.slot in (line.label, STREAM) else f"{line.slot} "
+            text += f" · {of_slot}{seconds(line.over_s)} over"
         room = line.room_until_s
-        near = room is not None and room - line.end_s < _BESIDE * axis.high
-        red = bad or line.over_s is not None
-        values.append({"row": str(index), "s": room if near else line.end_s, "words": words, "bad": red})
-    ink = alt.Color("bad:N", scale=alt.Scale(domain=[False, True], range=[look.INK, look.OVER]), legend=None)
+        beside = room is not None and room - line.end_s < _BESIDE * edge_s
+        red = line.over_s is not None or not line.well
+        said.append(_Words(str(index), room if beside and room else line.end_s, text, red))
+    return said
+
+
+def _width_s(edge_s: float, said: Sequence[_Words]) -> float:
+    """How far the axis must reach for all words to fit on it."""
+    return max([edge_s, *(words.at_s / (1 - min(len(words.text) * _LETTER + _GAP, 0.5)) for words in said)])
+
+
+def _texts(said: Sequence[_Words], axis: TimeAxis, y: alt.Y) -> alt.Chart:
+    values = [{"row": words.row, "s": words.at_s, "words": words.text, "red": words.red} for words in said]
+    ink = alt.Color("red:N", scale=alt.Scale(domain=[False, True], range=[look.INK, look.OVER]), legend=None)
     drawn: alt.Chart = (
         look.marks(values)
         .mark_text(align="left", dx=6, fontSize=11)

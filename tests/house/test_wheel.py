@@ -52,6 +52,10 @@ def test_the_wheel_says_that_it_is_typed(wheel: zipfile.ZipFile) -> None:
     assert "hopbudget/py.typed" in wheel.namelist()
 
 
+def test_the_look_of_the_app_is_in_the_wheel(wheel: zipfile.ZipFile) -> None:
+    assert "hopbudget/app/.streamlit/config.toml" in wheel.namelist()
+
+
 def test_the_decorators_install_brings_the_opentelemetry_api_alone(wheel: zipfile.ZipFile) -> None:
     metadata = next(wheel.read(name).decode() for name in wheel.namelist() if name.endswith("METADATA"))
     required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line]

@@ -95,16 +95,17 @@ _EVENTS: Final = re.compile(
 _CLASS_NAME: Final = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Timeout|Cancelled|Exit|Interrupt)\b")
 _KNOWN_MOST: Final = 10_000
 
-_known: dict[str, bool] = {}
+verdicts: dict[str, bool] = {}
+"""What `is_content` has found, for those who ask very often."""
 
 
 def is_content(name: str) -> bool:
     """Whether an attribute of this name holds what somebody wrote."""
-    verdict = _known.get(name)
+    verdict = verdicts.get(name)
     if verdict is None:
         verdict = _look(name)
-        if len(_known) < _KNOWN_MOST:  # names may come from outside without end
-            _known[name] = verdict
+        if len(verdicts) < _KNOWN_MOST:  # names may come from outside without end
+            verdicts[name] = verdict
     return verdict
 
 

@@ -17,6 +17,7 @@ from hopbudget.store.tree import Node, Tree
 from hopbudget.tracing import vocabulary as v
 
 NS: Final = 1e9
+_STAGES: Final = {Kind.AGENT, Kind.CHAIN}
 _as_json: Final = msgspec.json.encode
 
 
@@ -31,7 +32,8 @@ class Facts(NamedTuple):
 class _Sorted(NamedTuple):
     """The spans of a trajectory by what they are, each in order of start."""
 
-    hops: list[Node]
+    hops: list[tuple[Node, str | None]]
+    """With the name of the nearest stage around each, below the trajectory's root."""
     works: list[Node]
     pauses: list[Interval]
 
@@ -49,7 +51,7 @@ def _add(found: Tree, facts: Facts) -> None:
     start, end = found.start_ns, found.end_ns
     sorted_out = _sort(found)
     row = _trajectory_row(found, sorted_out)
-    hop_rows = [hops.hop_row(node, row, _hop_name(node, found.root)) for node in sorted_out.hops]
+    hop_rows = [hops.hop_row(node, row, _hop_name(node, stage)) for node, stage in sorted_out.hops]
     _count_visits(hop_rows)
     if row.complete:
         _infer_final(hop_rows, sorted_out)
@@ -66,7 +68,7 @@ def _add(found: Tree, facts: Facts) -> None:
     row.outcome = (outcomes.of_root(found.root.span) if found.root else None) or _last_outcome(hop_rows)
     facts.trajectories.append(row)
     facts.hops.extend(hop_rows)
-    facts.works.extend(_work_row(node.span, row) for node in sorted_out.works)
+    facts.works.extend([_work_row(node, row) for node in sorted_out.works])
 
 
 def _trajectory_row(found: Tree, sorted_out: _Sorted) -> TrajectoryRow:
@@ -79,9 +81,12 @@ def _trajectory_row(found: Tree, sorted_out: _Sorted) -> TrajectoryRow:
     return TrajectoryRow(
         trace_id=first.trace_id,
         root_span_id=found.root_span_id,
-        workload=_words(attributes.get(v.WORKLOAD)) or dialects.text(attributes, "agent") or service or "unknown",
+        workload=_words(attributes.get(v.WORKLOAD))
+        or (found.root and dialects.text(attributes, found.root.shape.agent))
+        or service
+        or "unknown",
         run=_words(attributes.get(v.RUN)) or _words(resource.get(v.RUN)) or _words(resource.get("service.version")),
-        session=dialects.text(attributes, "session") or _session(sorted_out.hops),
+        session=_session(found.root, sorted_out.hops),
         service=service,
         started_at=found.start_ns,
         duration_s=0.0,
@@ -97,12 +102,20 @@ def _trajectory_row(found: Tree, sorted_out: _Sorted) -> TrajectoryRow:
     )
 
 
-def _session(nodes: list[Node]) -> str | None:
-    return next((name for node in nodes if (name := dialects.text(node.span.attributes, "session"))), None)
+def _session(root: Node | None, hop_nodes: list[tuple[Node, str | None]]) -> str | None:
+    said = dialects.text(root.span.attributes, root.shape.session) if root else None
+    if said is not None:
+        return said
+    of_hops = (dialects.text(node.span.attributes, node.shape.session) for node, _ in hop_nodes)
+    return next((name for name in of_hops if name), None)
 
 
 def _texts(resource: Attributes, attributes: Attributes) -> dict[str, str]:
-    return {name: _as_text(value) for part in (resource, attributes) for name, value in part.items()}
+    whole = resource | attributes
+    for name, value in whole.items():
+        if type(value) is not str:
+            whole[name] = _as_text(value)
+    return whole  # type: ignore[return-value]  # all are texts now
 
 
 def _as_text(value: Value) -> str:
@@ -116,24 +129,26 @@ def _words(value: Value | None) -> str | None:
 
 
 def _sort(found: Tree) -> _Sorted:
-    hop_nodes: list[Node] = []
+    hop_nodes: list[tuple[Node, str | None]] = []
     works: list[Node] = []
     pauses: list[Interval] = []
-    waiting = list(found.tops)
-    if found.root and found.root.kind is Kind.HOP:
-        waiting = [found.root]
-    for node in waiting:  # grows as it goes
+    tops = [found.root] if found.root and found.root.kind is Kind.HOP else found.tops
+    waiting: list[tuple[Node, str | None]] = [(node, None) for node in tops]
+    for node, stage in waiting:  # grows as it goes
         kind = node.kind
         if kind is Kind.HOP:
-            hop_nodes.append(node)
-            waiting.extend(hops.beyond(node))
+            hop_nodes.append((node, stage))
+            if node.children:
+                waiting.extend([(child, stage) for child in hops.beyond(node)])
             continue
         if kind is Kind.PAUSE:
             pauses.append((node.span.start_ns, node.span.end_ns))
         elif not node.children or not _holds_hop(node):
             works.append(node)
-        waiting.extend(node.children)
-    hop_nodes.sort(key=_order)
+        if node.children:
+            inner = dialects.stage_name(node.span, node.shape) if kind in _STAGES else stage
+            waiting.extend([(child, inner) for child in node.children])
+    hop_nodes.sort(key=_hop_order)
     works.sort(key=_order)
     return _Sorted(hop_nodes, works, pauses)
 
@@ -142,21 +157,18 @@ def _holds_hop(node: Node) -> bool:
     return any(below.kind is Kind.HOP for below in tree.walk(node.children))
 
 
+def _hop_order(pair: tuple[Node, str | None]) -> tuple[int, str]:
+    return _order(pair[0])
+
+
 def _order(node: Node) -> tuple[int, str]:
     return node.span.start_ns, node.span.span_id
 
 
-def _hop_name(node: Node, root: Node | None) -> str:
-    """Its own name, else the nearest enclosing stage below the trajectory's root, else the operation."""
-    own = node.span.attributes.get(v.HOP)
-    if isinstance(own, str) and own:
-        return own
-    at = node.parent
-    while at is not None and at is not root:
-        if at.kind is Kind.AGENT or at.kind is Kind.CHAIN:
-            return dialects.stage_name(at.span)
-        at = at.parent
-    return dialects.operation(node.span.attributes)
+def _hop_name(node: Node, stage: str | None) -> str:
+    """Its own name, else the nearest enclosing stage, else the operation."""
+    own = dialects.text(node.span.attributes, v.HOP) if node.shape.ours else None
+    return own or stage or dialects.operation(node.span.attributes)
 
 
 def _count_visits(rows: list[HopRow]) -> None:
@@ -194,15 +206,15 @@ def _last_outcome(rows: list[HopRow]) -> str:
     return max(rows, key=lambda row: row.started_at + row.duration_s * 1e9).outcome
 
 
-def _work_row(span: Span, row: TrajectoryRow) -> WorkRow:
-    tool = span.attributes.get(v.TOOL_NAME)
+def _work_row(node: Node, row: TrajectoryRow) -> WorkRow:
+    span = node.span
     return WorkRow(
         trace_id=span.trace_id,
         root_span_id=row.root_span_id,
         span_id=span.span_id,
-        work=tool if isinstance(tool, str) and tool else span.name or "work",
+        work=dialects.text(span.attributes, node.shape.tool) or span.name or "work",
         started_at=span.start_ns,
         start_s=(span.start_ns - row.started_at) / NS,
         duration_s=(span.end_ns - span.start_ns) / NS,
-        outcome=outcomes.of_span(span),
+        outcome=outcomes.of_span(span, node.shape),
     )

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from hopbudget.store import dialects, outcomes
-from hopbudget.store.dialects import Kind
+from hopbudget.store.dialects import Kind, Shape, count, number, text, whole
 from hopbudget.store.otlp import Attributes, Value
 from hopbudget.store.rows import HopRow, TrajectoryRow
 from hopbudget.store.tree import Node
@@ -26,9 +26,8 @@ def beyond(node: Node) -> list[Node]:
     """
     found = []
     waiting = list(node.children)
-    ours = v.HOP in node.span.attributes
     for child in waiting:
-        own_hop = ours and v.HOP in child.span.attributes
+        own_hop = node.shape.ours and child.shape.ours
         if own_hop or child.kind in {Kind.TOOL, Kind.AGENT, Kind.PAUSE}:
             found.append(child)
         else:
@@ -38,8 +37,12 @@ def beyond(node: Node) -> list[Node]:
 
 def hop_row(node: Node, trajectory: TrajectoryRow, name: str) -> HopRow:
     """The row of a hop. Its visit number and an inferred `final` are filled in later."""
-    span = node.span
-    attributes = _merged(node) if node.children else span.attributes
+    span, shape = node.span, node.shape
+    attributes = span.attributes
+    outcome = outcomes.of_span(span, shape)
+    if node.children:
+        attributes = _merged(node)
+        shape = dialects.shape_of(attributes)
     row = HopRow(
         trace_id=span.trace_id,
         root_span_id=trajectory.root_span_id,
@@ -48,22 +51,22 @@ def hop_row(node: Node, trajectory: TrajectoryRow, name: str) -> HopRow:
         run=trajectory.run,
         session=trajectory.session,
         hop=name,
-        model=dialects.text(attributes, "model"),
+        model=text(attributes, shape.model),
         started_at=span.start_ns,
         start_s=(span.start_ns - trajectory.started_at) / NS,
         duration_s=(span.end_ns - span.start_ns) / NS,
-        input_tokens=dialects.count(attributes, "input_tokens"),
-        cached_tokens=dialects.count(attributes, "cached_tokens"),
-        output_tokens=dialects.count(attributes, "output_tokens"),
-        reasoning_tokens=dialects.count(attributes, "reasoning_tokens"),
-        outcome=outcomes.of_span(span),
-        error_type=outcomes.error_type(span),
+        input_tokens=count(attributes, shape.input_tokens),
+        cached_tokens=count(attributes, shape.cached_tokens),
+        output_tokens=count(attributes, shape.output_tokens),
+        reasoning_tokens=count(attributes, shape.reasoning_tokens),
+        outcome=outcome,
+        error_type=None if outcome == "ok" else outcomes.error_type(span),
     )
     row.output_tokens_source = None if row.output_tokens is None else "usage"
-    if v.HOP in attributes:
+    if shape.ours:
         _measured(row, attributes)
-    else:
-        _derived(row, attributes)
+    elif shape.stream is not None or shape.first_chunk_s is not None:
+        _derived(row, attributes, shape)
     return row
 
 
@@ -73,23 +76,23 @@ def _measured(row: HopRow, attributes: Attributes) -> None:
     row.streamed = get(v.REQUEST_STREAM) is True
     row.final = get(v.FINAL) is True
     row.final_source = "declared" if row.final else None
-    row.e2e_s = _number(get(v.E2E))
-    row.ttft_s = _number(get(v.TTFT))
+    row.e2e_s = number(get(v.E2E))
+    row.ttft_s = number(get(v.TTFT))
     row.ttft_source = None if row.ttft_s is None else "first_token"
-    row.ttfa_s = _number(get(v.TTFA))
-    row.attempt_ttft_s = _number(get(v.ATTEMPT_TTFT))
-    row.tpot_s = _number(get(v.TPOT))
+    row.ttfa_s = number(get(v.TTFA))
+    row.attempt_ttft_s = number(get(v.ATTEMPT_TTFT))
+    row.tpot_s = number(get(v.TPOT))
     row.tpot_source = None if row.tpot_s is None else "measured"
-    tokens = dialects.whole(get(v.N_TOKENS))
+    tokens = whole(get(v.N_TOKENS))
     if tokens is not None:
         row.output_tokens = tokens
-        row.output_tokens_source = _text(get(v.N_SOURCE))
-    row.chunks = dialects.whole(get(v.CHUNKS))
-    row.attempts = dialects.whole(get(v.ATTEMPTS))
-    row.backoff_s = _number(get(v.BACKOFF))
-    row.limit_hit = _text(get(v.LIMIT_HIT))
-    row.budget_s = _number(get(v.BUDGET))
-    row.client_lag_s = _number(get(v.CLIENT_LAG))
+        row.output_tokens_source = text(attributes, v.N_SOURCE)
+    row.chunks = whole(get(v.CHUNKS))
+    row.attempts = whole(get(v.ATTEMPTS))
+    row.backoff_s = number(get(v.BACKOFF))
+    row.limit_hit = text(attributes, v.LIMIT_HIT)
+    row.budget_s = number(get(v.BUDGET))
+    row.client_lag_s = number(get(v.CLIENT_LAG))
     remaining = get(v.REMAINING)
     row.remaining_s = float(remaining) if type(remaining) in {int, float} else None  # type: ignore[arg-type]
     if row.streamed and row.e2e_s is not None and row.outcome in _READ_TO_THE_END:
@@ -97,10 +100,11 @@ def _measured(row: HopRow, attributes: Attributes) -> None:
     _add_gaps(row, get(v.ITL))
 
 
-def _derived(row: HopRow, attributes: Attributes) -> None:
-    """What can be concluded of a span that another instrumentation made."""
-    first_chunk_s = dialects.seconds(attributes, "first_chunk_s")
-    row.streamed = dialects.find(attributes, "stream") is True or first_chunk_s is not None
+def _derived(row: HopRow, attributes: Attributes, shape: Shape) -> None:
+    """What can be concluded of a stream that another instrumentation saw."""
+    first_chunk_s = number(attributes.get(shape.first_chunk_s)) if shape.first_chunk_s is not None else None
+    says_stream = shape.stream is not None and attributes[shape.stream] is True
+    row.streamed = says_stream or first_chunk_s is not None
     if first_chunk_s is None or first_chunk_s > row.duration_s + _EPS_S:
         return
     row.ttft_s = first_chunk_s
@@ -130,11 +134,3 @@ def _merged(node: Node) -> Attributes:
             merged = inner.span.attributes | merged
         waiting.extend(child for child in inner.children if id(child) not in apart)
     return merged
-
-
-def _number(value: Value | None) -> float | None:
-    return dialects.number(value)
-
-
-def _text(value: Value | None) -> str | None:
-    return value if isinstance(value, str) and value else None

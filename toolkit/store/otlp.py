@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from hopbudget.store.content import is_content, is_content_event, safe_status
+from hopbudget.store.content import is_content, is_content_event, safe_status, verdicts
 
 Value = str | int | float | bool | list[Any] | dict[str, Any]
 Attributes = dict[str, Value]
@@ -104,11 +104,12 @@ def decode_object(request: object) -> Decoded:
         rejected = ["not an export request of spans: it has no resourceSpans"] if request else []
         return Decoded([], rejected, 0)
     counter = _Counter()
+    ids: dict[str, str] = {}
     spans: list[Span] = []
     rejected = []
     for raw, resource, scope in _raw_spans(request, counter):
         try:
-            spans.append(_span(raw, resource, scope, counter))
+            spans.append(_span(raw, resource, scope, counter, ids))
         except _BadSpanError as bad:
             name = raw.get("name") if isinstance(raw, dict) else None
             rejected.append(f"span {name[:60]!r}: {bad}" if isinstance(name, str) else f"span: {bad}")
@@ -136,25 +137,37 @@ def _objects(value: object) -> Iterator[dict[str, Any]]:
                 yield item
 
 
-def _span(raw: Any, resource: Attributes, scope: str, counter: _Counter) -> Span:
+def _span(raw: Any, resource: Attributes, scope: str, counter: _Counter, ids: dict[str, str]) -> Span:
+    """A span record; `ids` holds the ids of this request that have been found good."""
     if type(raw) is not dict:
         raise _BadSpanError("not an object")
     get = raw.get
-    start_ns = _nanoseconds(get("startTimeUnixNano"), "start")
-    end_ns = _nanoseconds(get("endTimeUnixNano"), "end")
-    if end_ns < start_ns:
-        raise _BadSpanError(f"it ends {(start_ns - end_ns) / 1e9:.6g} s before its start")
-    parent = get("parentSpanId")
+    trace_id = get("traceId")
+    span_id = get("spanId")
+    parent_id = get("parentSpanId")
+    try:
+        start_ns, end_ns = int(raw["startTimeUnixNano"]), int(raw["endTimeUnixNano"])
+        good = 0 < start_ns <= end_ns <= _INT64_MOST
+        trace_id = ids.get(trace_id) or _id(trace_id, 32, "trace id", ids)
+        parent_id = (ids.get(parent_id) or _parent_id(parent_id, ids)) if parent_id else None
+    except (KeyError, TypeError, ValueError, OverflowError):
+        good = False
+    if not good:
+        start_ns, end_ns = _times(raw)
+        trace_id = _id(trace_id, 32, "trace id", ids)
+        parent_id = _parent_id(parent_id, ids) if parent_id else None
     name = get("name")
-    code, text = _status(get("status"))
+    kind = get("kind")
+    status = get("status")
+    code, text = _status(status) if status else (UNSET, None)
     events = get("events")
     lost = get("droppedEventsCount")
     return Span(
-        _id(get("traceId"), 32, "trace id"),
-        _id(get("spanId"), 16, "span id"),
-        _parent_id(parent) if parent else None,
+        trace_id,
+        _id(span_id, 16, "span id", ids),
+        parent_id,
         name if type(name) is str else "",
-        _enum(get("kind"), _KINDS),
+        kind if type(kind) is int and 0 <= kind < len(_KINDS) else _enum(kind, _KINDS),
         start_ns,
         end_ns,
         code,
@@ -167,7 +180,15 @@ def _span(raw: Any, resource: Attributes, scope: str, counter: _Counter) -> Span
     )
 
 
-def _id(value: object, digits: int, what: str) -> str:
+def _times(raw: dict[str, Any]) -> tuple[int, int]:
+    start_ns = _nanoseconds(raw.get("startTimeUnixNano"), "start")
+    end_ns = _nanoseconds(raw.get("endTimeUnixNano"), "end")
+    if end_ns < start_ns:
+        raise _BadSpanError(f"it ends {(start_ns - end_ns) / 1e9:.6g} s before its start")
+    return start_ns, end_ns
+
+
+def _id(value: object, digits: int, what: str, ids: dict[str, str]) -> str:
     if type(value) is not str or not value:
         raise _BadSpanError(f"no {what}")
     try:
@@ -180,13 +201,14 @@ def _id(value: object, digits: int, what: str) -> str:
         raise _BadSpanError(f"bad {what} {value[:40]!r}: {digits} hex digits are expected{hint}")
     if not value.strip("0"):
         raise _BadSpanError(f"the {what} is all zeros")
-    return value.lower()
+    ids[value] = lower = value.lower()
+    return lower
 
 
-def _parent_id(value: object) -> str | None:
+def _parent_id(value: object, ids: dict[str, str]) -> str | None:
     if type(value) is str and not value.strip("0"):
         return None
-    return _id(value, 16, "parent span id")
+    return _id(value, 16, "parent span id", ids)
 
 
 def _nanoseconds(value: object, what: str) -> int:
@@ -219,7 +241,7 @@ def _enum(value: object, names: dict[str, int]) -> int:
 
 
 def _status(value: object) -> tuple[int, str | None]:
-    if not value or not isinstance(value, dict):
+    if not isinstance(value, dict):
         return UNSET, None
     message = value.get("message")
     return _enum(value.get("code"), _STATUSES), safe_status(message) if type(message) is str else None
@@ -232,17 +254,17 @@ def _attributes(pairs: object, counter: _Counter) -> Attributes:
     for pair in pairs:
         try:
             name = pair["key"]
-            if is_content(name):
+            value = pair["value"]
+            drop = verdicts.get(name)
+            if drop or (drop is None and is_content(name)):
                 counter.dropped += 1
                 continue
-            value = pair["value"]
-            if "stringValue" in value:
-                text = value["stringValue"]
-                if type(text) is str:
-                    out[name] = text
+            text = value.get("stringValue")
+            if type(text) is str:
+                out[name] = text
             elif (plain := _value(value, 0)) is not None:
                 out[name] = plain
-        except (KeyError, TypeError):  # an attribute that is none; the span is good without it
+        except (KeyError, TypeError, AttributeError):  # it is no attribute; the span is good without it
             continue
     return out
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hopbudget.store.dialects import finish_reasons
+from hopbudget.store.dialects import Shape, finish_reasons
 from hopbudget.store.otlp import ERROR, OK, Span
 from hopbudget.tracing import vocabulary as v
 
@@ -30,15 +30,17 @@ def error_type(span: Span) -> str | None:
     return span.status_text if span.status == ERROR else None
 
 
-def of_span(span: Span) -> str:
+def of_span(span: Span, shape: Shape) -> str:
     """The outcome of a hop or of work."""
+    if not shape.says_outcome and span.status != ERROR:
+        return "ok"
     said = stated(span)
     if said is not None:
         return said
     error = error_type(span)
     if span.status == ERROR or error is not None:
         return _of_error(error, span.status_text)
-    reasons = finish_reasons(span.attributes)
+    reasons = finish_reasons(span.attributes, shape)
     if _CUT.intersection(reasons):
         return "truncated"
     return "failed" if "error" in reasons else "ok"

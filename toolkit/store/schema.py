@@ -192,4 +192,6 @@ _DTYPES: Final = {
 
 
 def _column(values: tuple[Any, ...], dtype: Any) -> NDArray[Any]:
+    if dtype is np.float64 and values.count(None) == len(values):  # most columns of most tables
+        return np.full(len(values), np.nan)
     return np.array(values, dtype=dtype)

@@ -5,20 +5,21 @@ trajectory is the extent of what came. Pure: spans in, trees out.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from hopbudget.store.dialects import Kind, kind_of
+import msgspec
+
+from hopbudget.store.dialects import Kind, Shape, kind_of, shape_of
 from hopbudget.store.otlp import SERVER, Span
 
 
-@dataclass(slots=True, eq=False)
-class Node:
+class Node(msgspec.Struct, gc=False, eq=False):
     """A span in its place."""
 
     span: Span
+    shape: Shape
     kind: Kind
-    children: "list[Node]" = field(default_factory=list)
-    parent: "Node | None" = None
+    children: "list[Node]"
 
 
 @dataclass(slots=True)
@@ -59,19 +60,24 @@ def trajectories(spans: Sequence[Span]) -> list[Tree]:
     return _sort_out(tops)
 
 
+def _node(span: Span) -> Node:
+    shape = shape_of(span.attributes)
+    return Node(span, shape, kind_of(span, shape), [])
+
+
 def _link(spans: Sequence[Span]) -> list[Node]:
     """Make the tree; returns the nodes whose parent is not here, in order of start."""
-    nodes = {span.span_id: Node(span, kind_of(span)) for span in spans}
+    nodes = {span.span_id: _node(span) for span in spans}
     tops = []
     for node in nodes.values():
         parent = nodes.get(node.span.parent_id) if node.span.parent_id else None
         if parent is None or parent is node:
             tops.append(node)
         else:
-            node.parent = parent
             parent.children.append(node)
-    if len(tops) > 1:
-        tops.sort(key=_order)
+    if len(tops) == 1 and len(tops[0].children) == len(nodes) - 1:  # nearly always
+        return tops
+    tops.sort(key=_order)
     if len(walk(tops)) < len(nodes):
         tops += _cut_rings(nodes, tops)
     return tops
@@ -83,9 +89,7 @@ def _cut_rings(nodes: dict[str, Node], tops: list[Node]) -> list[Node]:
     cut = []
     for node in sorted(nodes.values(), key=_order):
         if id(node) not in seen:
-            if node.parent is not None:
-                node.parent.children.remove(node)
-                node.parent = None
+            nodes[node.span.parent_id or ""].children.remove(node)
             cut.append(node)
             seen.update(id(below) for below in walk([node]))
     return cut
@@ -120,10 +124,10 @@ def _lost_roots(tops: list[Node]) -> set[str | None]:
 
 def _roots_of(top: Node) -> list[Node]:
     """The roots of trajectories in the tree below and with `top`; none if it is about something else."""
-    agents = _topmost(top, Kind.AGENT)
+    agents = _topmost(top, {Kind.AGENT})
     if agents:
         # A model call beside the agents of a request belongs to none of them: it stands alone.
-        return agents + [hop for hop in _topmost(top, Kind.HOP) if not _under(hop, agents)]
+        return _topmost(top, {Kind.AGENT, Kind.HOP})
     if not _speaks_of_hops([top]):
         return []
     server = next((node for node in walk([top]) if node.span.kind == SERVER and _speaks_of_hops([node])), None)
@@ -132,24 +136,15 @@ def _roots_of(top: Node) -> list[Node]:
     return [top] if top.span.parent_id is None else []
 
 
-def _topmost(top: Node, kind: Kind) -> list[Node]:
+def _topmost(top: Node, kinds: set[Kind]) -> list[Node]:
     found = []
     waiting = [top]
     for node in waiting:
-        if node.kind is kind:
+        if node.kind in kinds:
             found.append(node)
         else:
             waiting.extend(node.children)
     return found
-
-
-def _under(node: Node, ancestors: list[Node]) -> bool:
-    at: Node | None = node
-    while at is not None:
-        if at in ancestors:
-            return True
-        at = at.parent
-    return False
 
 
 def _speaks_of_hops(nodes: Sequence[Node]) -> bool:

@@ -1,0 +1,1 @@
+def section(results): return ""

@@ -1,0 +1,1 @@
+"""What runs inside a library's environment: the standard library, openai, and that library only."""

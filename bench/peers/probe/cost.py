@@ -1,0 +1,83 @@
+"""What a library adds to a call and to a chunk, on chunks parsed beforehand and served from memory at full speed.
+
+The process waits for a line on standard input for each round, so that the caller can take all libraries in turns. The
+collector is run before each round and off during it.
+"""
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+import openai
+
+from bench.peers.probe.adapters import ADAPTERS, Adapter
+from bench.peers.probe.wire import MESSAGES, MODEL, Transport
+
+SHORT: Final = 10
+LONG: Final = 1000
+SHORT_CALLS: Final = 20
+LONG_CALLS: Final = 4
+
+
+def parsed(tokens: int) -> list[Any]:
+    """The chunks of one answer, as the client parses them."""
+    client = Transport(tokens).sync()
+    return list(client.chat.completions.create(model=MODEL, messages=MESSAGES, stream=True))
+
+
+class _Source:
+    """Takes the place of the client's own parsing: every stream gives the chunks set here."""
+
+    chunks: list[Any]
+
+    def install(self) -> None:
+        source = self
+
+        def stream(self: Any) -> Iterator[Any]:
+            try:
+                yield from source.chunks
+            finally:
+                self.response.close()
+
+        openai.Stream.__stream__ = stream
+
+
+def timed(adapter: Adapter, client: Any, calls: int) -> float:
+    """Seconds of one call that is read to its end: the mean over these."""
+    create = client.chat.completions.create
+    gc.collect()
+    gc.disable()
+    try:
+        began = time.perf_counter()
+        for _ in range(calls):
+            for _ in adapter.open(create, model=MODEL, messages=MESSAGES, stream=True):
+                pass
+        took = time.perf_counter() - began
+    finally:
+        gc.enable()
+    return took / calls
+
+
+def main(name: str) -> None:
+    """Answer each line with the seconds of a short and of a long call."""
+    short, long = parsed(SHORT), parsed(LONG)
+    adapter = ADAPTERS[name](metrics=False)
+    source = _Source()
+    source.chunks = short
+    source.install()
+    client = Transport(1).sync()
+    answer = sys.stdout
+    sys.stdout = sys.stderr  # what a library prints is no answer
+    timed(adapter, client, 3)
+    print("ready", file=answer, flush=True)
+    for _ in sys.stdin:
+        source.chunks = short
+        short_s = timed(adapter, client, SHORT_CALLS)
+        adapter.take()
+        source.chunks = long
+        long_s = timed(adapter, client, LONG_CALLS)
+        adapter.take()
+        print(json.dumps({"short_s": short_s, "long_s": long_s}), file=answer, flush=True)

@@ -1,0 +1,241 @@
+"""Streams that end in every way, against the simulated endpoint: what was recorded of each.
+
+A way returns when the last of the stream was observed, in wall nanoseconds. After it the stream is let go and the
+collector run; what was recorded then is all there will be.
+"""
+
+import asyncio
+import gc
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from bench.peers.probe.adapters import Adapter
+from bench.peers.probe.wire import MESSAGES, MODEL
+
+HOLD_S: Final = 0.25
+"""How long a stream left alone is still held, so that an end by collection differs from an end at the last event."""
+ENOUGH: Final = 4
+"""Chunks read before a way out is taken: the role chunk and three tokens."""
+
+
+class ConsumersOwn(Exception):
+    """What the reader of a stream raises."""
+
+
+def ask(row: str) -> dict[str, Any]:
+    """The request: a stream of the endpoint's row."""
+    return {
+        "model": MODEL,
+        "messages": MESSAGES,
+        "stream": True,
+        "extra_headers": {"x-hopbudget-row": row},
+    }
+
+
+# Sync ---------------------------------------------------------------------------------------------------------
+
+
+def read(stream: Any) -> int:
+    last_ns = time.time_ns()
+    for _ in stream:
+        last_ns = time.time_ns()
+    return last_ns
+
+
+def break_off(stream: Any) -> int:
+    last_ns = 0
+    for number, _ in enumerate(stream, 1):
+        last_ns = time.time_ns()
+        if number == ENOUGH:
+            break
+    time.sleep(HOLD_S)
+    return last_ns
+
+
+def close(stream: Any) -> int:
+    for number, _ in enumerate(stream, 1):
+        if number == ENOUGH:
+            stream.close()
+            break
+    return time.time_ns()
+
+
+def never(stream: Any) -> int:
+    last_ns = time.time_ns()
+    time.sleep(HOLD_S)
+    return last_ns
+
+
+def fail(stream: Any) -> int:
+    try:
+        for _ in stream:
+            pass
+    except Exception:
+        return time.time_ns()
+    return time.time_ns()
+
+
+def consumer_raises(stream: Any) -> int:
+    last_ns = 0
+    try:
+        for number, _ in enumerate(stream, 1):
+            last_ns = time.time_ns()
+            if number == ENOUGH:
+                raise ConsumersOwn
+    except ConsumersOwn:
+        pass
+    return last_ns
+
+
+# Async --------------------------------------------------------------------------------------------------------
+
+
+async def read_async(stream: Any) -> int:
+    last_ns = time.time_ns()
+    async for _ in stream:
+        last_ns = time.time_ns()
+    return last_ns
+
+
+async def break_off_async(stream: Any) -> int:
+    last_ns = number = 0
+    async for _ in stream:
+        last_ns = time.time_ns()
+        number += 1
+        if number == ENOUGH:
+            break
+    await asyncio.sleep(HOLD_S)
+    return last_ns
+
+
+async def close_async(stream: Any) -> int:
+    number = 0
+    async for _ in stream:
+        number += 1
+        if number == ENOUGH:
+            await stream.close()
+            break
+    return time.time_ns()
+
+
+async def never_async(stream: Any) -> int:
+    last_ns = time.time_ns()
+    await asyncio.sleep(HOLD_S)
+    return last_ns
+
+
+async def fail_async(stream: Any) -> int:
+    try:
+        async for _ in stream:
+            pass
+    except Exception:
+        return time.time_ns()
+    return time.time_ns()
+
+
+async def consumer_raises_async(stream: Any) -> int:
+    last_ns = number = 0
+    try:
+        async for _ in stream:
+            last_ns = time.time_ns()
+            number += 1
+            if number == ENOUGH:
+                raise ConsumersOwn
+    except ConsumersOwn:
+        pass
+    return last_ns
+
+
+async def cancelled_async(stream: Any) -> int:
+    """The task that reads is cancelled while it waits for the next token."""
+    enough = asyncio.Event()
+
+    async def consume() -> None:
+        number = 0
+        async for _ in stream:
+            number += 1
+            if number == ENOUGH:
+                enough.set()
+
+    task = asyncio.create_task(consume())
+    await enough.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    return time.time_ns()
+
+
+SYNC: Final[dict[str, tuple[str, Callable[[Any], int]]]] = {
+    "read to the end": ("A1", read),
+    "break": ("A1", break_off),
+    "close()": ("A1", close),
+    "never read, dropped": ("A1", never),
+    "error in the stream": ("A6", fail),
+    "cut off": ("A7", fail),
+    "consumer's exception": ("A1", consumer_raises),
+}
+ASYNC: Final[dict[str, tuple[str, Callable[[Any], Awaitable[int]]]]] = {
+    "read to the end": ("A1", read_async),
+    "break": ("A1", break_off_async),
+    "close()": ("A1", close_async),
+    "never read, dropped": ("A1", never_async),
+    "error in the stream": ("A6", fail_async),
+    "cut off": ("A7", fail_async),
+    "consumer's exception": ("A1", consumer_raises_async),
+    "task cancelled": ("A1", cancelled_async),
+}
+
+
+def run(adapter: Adapter, base_url: str) -> dict[str, dict[str, Any]]:
+    """Every way, sync and async: the records of each, and how long after the last event each of them ends."""
+    import openai
+
+    found: dict[str, dict[str, Any]] = {"sync": {}, "async": {}}
+    client = openai.OpenAI(base_url=base_url, api_key="simulated", max_retries=0)
+    adapter.take()
+    for name, (row, way) in SYNC.items():
+        found["sync"][name] = guarded(lambda row=row, way=way: _sync(adapter, client, row, way))
+    client.close()
+    found["async"] = asyncio.run(_all_async(adapter, base_url))
+    return found
+
+
+def guarded(ask_it: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What was found, or the exception that the library put in the application's way."""
+    try:
+        return ask_it()
+    except Exception as error:
+        return {"raised": f"{type(error).__name__}: {error}"}
+
+
+def _sync(adapter: Adapter, client: Any, row: str, way: Callable[[Any], int]) -> dict[str, Any]:
+    last_ns = way(adapter.open(client.chat.completions.create, **ask(row)))
+    gc.collect()
+    return _found(adapter, last_ns)
+
+
+async def _all_async(adapter: Adapter, base_url: str) -> dict[str, Any]:
+    import openai
+
+    client = openai.AsyncOpenAI(base_url=base_url, api_key="simulated", max_retries=0)
+    found: dict[str, Any] = {}
+    for name, (row, way) in ASYNC.items():
+        try:
+            last_ns = await way(await adapter.open(client.chat.completions.create, **ask(row)))
+        except Exception as error:
+            found[name] = {"raised": f"{type(error).__name__}: {error}"}
+            continue
+        for _ in range(2):
+            gc.collect()
+            await asyncio.sleep(0.02)  # collected async generators are closed by the loop
+        found[name] = _found(adapter, last_ns)
+    await client.close()
+    return found
+
+
+def _found(adapter: Adapter, last_ns: int) -> dict[str, Any]:
+    records = adapter.take()
+    return {
+        "spans": len(records),
+        "records": [{**record.as_json(), "late_s": (record.end_ns - last_ns) / 1e9} for record in records],
+    }
