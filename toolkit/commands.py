@@ -197,11 +197,11 @@ def explain(
     return run(Selection(source, workload, where), trace_id=trace_id, slowest=slowest, over_s=over_s, as_json=as_json)
 
 
-@hopbudget.command(short_help="Serve a simulated OpenAI-compatible endpoint.")
+@hopbudget.command(short_help="Serve a simulated model endpoint.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8399, show_default=True, help="0 picks a free one.")
 @click.option("--seed", default=0, show_default=True, help="Same seed, same times.")
 def endpoint(port: int, seed: int) -> int:
-    """Serve a simulated OpenAI-compatible endpoint on loopback.
+    """Serve a simulated OpenAI- and Anthropic-compatible endpoint on loopback.
 
     Its GPU is a model: seeded first-token and token times, no network, no GPU. It says
     in every answer that it is a simulation.

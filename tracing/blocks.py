@@ -57,8 +57,8 @@ class Block:
 
     # A generator's life, which is a block's too (`handle.Follower`) -------------------------------------------
 
-    def chunk(self, item: object) -> None:
-        """The body yielded this."""
+    def chunk(self, item: object, asked_ns: int, now_ns: int) -> None:
+        """The body was asked for this, and yielded it."""
         raise NotImplementedError
 
     def ended(self, exc: BaseException | None, by_consumer: bool) -> None:
@@ -90,9 +90,9 @@ class SpanBlock(Block):
         """The body ended: cleanly, or with this exception."""
         self.ended(exc, by_consumer=False)
 
-    def chunk(self, item: object) -> None:
+    def chunk(self, item: object, asked_ns: int, now_ns: int) -> None:
         """The body yielded."""
-        self.event_ns = self.now_ns()
+        self.event_ns = now_ns
 
     def ended(self, exc: BaseException | None, by_consumer: bool) -> None:
         """The generator, or the stream handed on, ended."""

@@ -5,8 +5,6 @@ attached across a `yield` would leak into the consumer. Contexts are put back by
 used in the context it came from only, and a generator may be closed from anywhere.
 """
 
-import sys
-import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
@@ -23,11 +21,14 @@ def driver(
 
     def drive(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         generator, handle, context = start(*args, **kwargs)
+        handle.begin()
+        now_ns = handle.now_ns
         sent: Any = None
         thrown: BaseException | None = None
         while True:
             by_consumer = thrown is not None
-            outside = get_current() if context is None else _enter(context)
+            asked_ns = now_ns()
+            outside = None if context is None else _enter(context)
             try:
                 if thrown is not None:
                     item = generator.throw(thrown)
@@ -43,10 +44,10 @@ def driver(
                 raise
             finally:
                 thrown = None
-                if context is not None:
+                if context is not None and outside is not None:
                     context = _leave(outside)
             try:
-                handle.chunk(item)
+                handle.chunk(item, asked_ns, now_ns())
             except Exception:
                 recorder_failed()
             try:
@@ -64,79 +65,44 @@ def driver_async(
 
     async def drive(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         generator, handle, context = start(*args, **kwargs)
+        handle.begin()
+        now_ns = handle.now_ns
         sent: Any = None
         thrown: BaseException | None = None
-        forget = _hear_of_cancel(handle)
-        try:
-            while True:
-                by_consumer = thrown is not None
-                outside = get_current() if context is None else _enter(context)
-                try:
-                    if thrown is not None:
-                        item = await generator.athrow(thrown)
-                    elif sent is None:
-                        item = await anext(generator)
-                    else:
-                        item = await generator.asend(sent)
-                except StopAsyncIteration:
-                    handle.end(None, by_consumer=by_consumer)
-                    return
-                except BaseException as error:
-                    if isinstance(error, GeneratorExit) and not by_consumer and get_current() is not context:
-                        # Collected in the middle of a step: this is somebody else's context.
-                        context = None
-                    handle.end(error, by_consumer=by_consumer)
-                    raise
-                finally:
-                    thrown = None
-                    if context is not None:
-                        context = _leave(outside)
-                try:
-                    handle.chunk(item)
-                except Exception:
-                    recorder_failed()
-                try:
-                    sent = yield item
-                except BaseException as error:
-                    thrown = error
-        finally:
-            forget()
+        while True:
+            by_consumer = thrown is not None
+            asked_ns = now_ns()
+            outside = None if context is None else _enter(context)
+            try:
+                if thrown is not None:
+                    item = await generator.athrow(thrown)
+                elif sent is None:
+                    item = await anext(generator)
+                else:
+                    item = await generator.asend(sent)
+            except StopAsyncIteration:
+                handle.end(None, by_consumer=by_consumer)
+                return
+            except BaseException as error:
+                if isinstance(error, GeneratorExit) and not by_consumer and get_current() is not context:
+                    # Collected in the middle of a step: this is somebody else's context.
+                    context = None
+                handle.end(error, by_consumer=by_consumer)
+                raise
+            finally:
+                thrown = None
+                if context is not None and outside is not None:
+                    context = _leave(outside)
+            try:
+                handle.chunk(item, asked_ns, now_ns())
+            except Exception:
+                recorder_failed()
+            try:
+                sent = yield item
+            except BaseException as error:
+                thrown = error
 
     return drive
-
-
-def _hear_of_cancel(handle: Handle) -> Callable[[], None]:
-    """End the stream as cancelled when the task that reads it is, though it may have been at work on a chunk.
-
-    The generator itself is only told that it is collected, later and by the loop. Returns how to stop listening.
-    """
-    asyncio = sys.modules.get("asyncio")
-    if asyncio is None or handle.ended:
-        return _nothing
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:  # another event loop's library
-        return _nothing
-    if task is None:
-        return _nothing
-    # Weak, because the task keeps its last exception, and with that the frames that hold the generator.
-    reader = weakref.ref(task)
-
-    def done(task: Any) -> None:
-        if task.cancelled():
-            handle.end(asyncio.CancelledError(), by_consumer=True)
-
-    def forget() -> None:
-        task = reader()
-        if task is not None:
-            task.remove_done_callback(done)
-
-    task.add_done_callback(done)
-    return forget
-
-
-def _nothing() -> None:
-    pass
 
 
 def _enter(context: Context) -> Context:

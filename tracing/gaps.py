@@ -61,16 +61,17 @@ class Gaps:
 class GapRecorder:
     """Takes gaps one by one; at most 16 KB and some thousand bins, however long the stream."""
 
-    __slots__ = ("_exact", "_later", "_open_us")
+    __slots__ = ("_later", "_open_us", "exact")
 
     def __init__(self) -> None:
-        self._exact = array("i")
+        self.exact = array("i")
+        """The first `EXACT_LIMIT` gaps, in microseconds. A stream's clock appends to it itself, which is quicker."""
         self._later: dict[int, int] | None = None
         self._open_us: int | None = None
 
     def add(self, us: int) -> None:
         """One gap between two token-bearing chunks, in microseconds."""
-        exact = self._exact
+        exact = self.exact
         if len(exact) < EXACT_LIMIT:
             exact.append(us if us < INT32_MAX else INT32_MAX)
             return
@@ -79,17 +80,23 @@ class GapRecorder:
         index = bin_of(us)
         self._later[index] = self._later.get(index, 0) + 1
 
+    def shorter_than(self, us: int) -> int:
+        """How many gaps were shorter than this."""
+        later = self._later or {}
+        exact = sum(1 for gap in self.exact if gap < us)
+        return exact + sum(count for index, count in later.items() if representative(index) < us)
+
     def leave_open(self, us: int) -> None:
         """The gap that was still open, after this many microseconds, when the stream was cut short."""
         self._open_us = min(us, INT32_MAX)
 
     def __len__(self) -> int:
         later = sum(self._later.values()) if self._later else 0
-        return len(self._exact) + later + (self._open_us is not None)
+        return len(self.exact) + later + (self._open_us is not None)
 
     def encode(self) -> str:
         """The text that `decode` reads."""
-        numbers = array("i", self._exact)
+        numbers = array("i", self.exact)
         later = sorted(self._later.items()) if self._later else []
         for index, count in later:
             numbers.append(index)
@@ -99,7 +106,7 @@ class GapRecorder:
         if sys.byteorder == "big":
             numbers.byteswap()
         payload = b2a_base64(numbers.tobytes(), newline=False).decode("ascii")
-        return f"{_VERSION}:{len(self._exact)}:{len(later)}:{int(self._open_us is not None)}:{payload}"
+        return f"{_VERSION}:{len(self.exact)}:{len(later)}:{int(self._open_us is not None)}:{payload}"
 
 
 def decode(text: str) -> Gaps | None:

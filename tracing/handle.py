@@ -1,28 +1,37 @@
 """Following a stream while its consumer reads it: who wants to know, and the tie between a stream and them."""
 
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
+from hopbudget.tracing import scope
 from hopbudget.tracing.outcomes import is_cancel
-from hopbudget.tracing.scope import recorder_failed
+from hopbudget.tracing.tasks import ReadingTask, current_reader
+
+IDLE: Final = 0
+BUSY: Final = 1
+"""A step is being made. A library's step may well call another of its own that is followed too; the outermost counts."""
+UNREAD: Final = 2
+"""No step was made yet."""
 
 
-def _nobody(item: object) -> None:
+def _nobody(item: object, asked_ns: int, now_ns: int) -> None:
     pass
 
 
-def _to_all(followers: "list[Follower]", item: object) -> None:
+def _to_all(followers: "list[Follower]", item: object, asked_ns: int, now_ns: int) -> None:
     for follower in followers:
-        follower.chunk(item)
+        follower.chunk(item, asked_ns, now_ns)
 
 
 class Follower(Protocol):
     """Who wants to know what becomes of a stream."""
 
-    def chunk(self, item: object) -> None:
-        """The consumer pulled this."""
+    @property
+    def chunk(self) -> Callable[[object, int, int], None]:
+        """Called with what the consumer pulled, when it asked for it, and when it came."""
 
     def ended(self, exc: BaseException | None, by_consumer: bool) -> None:
         """It was exhausted, or ended with this exception, which the consumer may have caused."""
@@ -32,15 +41,21 @@ class Follower(Protocol):
 
 
 class Handle:
-    """Ties one stream to its followers. It dies with the stream, which is how an abandoned one is noticed."""
+    """Ties one stream to its followers. It dies with the stream, which is how an abandoned one is noticed.
 
-    __slots__ = ("busy", "chunk", "ended", "followers")
+    Whoever makes the steps reads `now_ns` before and after each, and calls `chunk` with what came.
+    """
+
+    __slots__ = ("__weakref__", "chunk", "ended", "followers", "now_ns", "reader", "state")
 
     def __init__(self, *followers: Follower) -> None:
         self.followers: list[Follower] = []
-        self.chunk: Callable[[object], None] = _nobody
+        self.chunk: Callable[[object, int, int], None] = _nobody
         self.ended = not followers
-        self.busy = False
+        self.state = UNREAD
+        self.reader: ReadingTask | None = None
+        # With nobody to tell the time, the cheapest clock is one that stands still.
+        self.now_ns: Callable[[], int] = _steady(scope.setup.clock.now_ns) if followers else int
         for follower in followers:
             self.add(follower)
 
@@ -50,29 +65,81 @@ class Handle:
         # A call for each chunk: the one follower there mostly is gets it without a detour.
         self.chunk = follower.chunk if len(self.followers) == 1 else partial(_to_all, self.followers)
 
+    def begin(self) -> None:
+        """The first step is about to be made."""
+        self.state = IDLE
+        if self.ended:
+            return
+        try:
+            self.reader = current_reader(self.reader_cancelled)
+        except Exception:
+            scope.recorder_failed()
+
     def end(self, exc: BaseException | None, *, by_consumer: bool = False) -> None:
         """The stream was exhausted, or ended with this exception."""
         if self.ended:
             return
         self.ended = True
+        if by_consumer and (exc is None or isinstance(exc, GeneratorExit)):
+            exc = self._leave() or exc
+        else:
+            self._leave()
         for follower in self.followers:
             try:
                 follower.ended(exc, by_consumer)
             except Exception:
-                recorder_failed()
+                scope.recorder_failed()
 
     def closing(self) -> None:
         """The consumer closes the stream; while an exception is being handled, that exception is why."""
-        if not self.busy:
+        if self.state != BUSY:
             exc = sys.exc_info()[1]
             self.end(exc if is_cancel(exc) else None, by_consumer=True)
+
+    def reader_cancelled(self) -> None:
+        """The task that read it ended cancelled; it may have been at work on a chunk."""
+        self.end(sys.modules["asyncio"].CancelledError(), by_consumer=True)
+
+    def _leave(self) -> BaseException | None:
+        """Part with the reader; returns its cancellation if that is what happens right now."""
+        reader, self.reader = self.reader, None
+        if reader is None:
+            return None
+        try:
+            cancellation = reader.cancellation()
+            reader.leave()
+        except Exception:
+            scope.recorder_failed()
+            return None
+        return cancellation
 
     def __del__(self) -> None:
         if self.ended:
             return
         self.ended = True
+        cancellation = self._leave()
         for follower in self.followers:
             try:
-                follower.dropped()
+                if cancellation is None:
+                    follower.dropped()
+                else:
+                    follower.ended(cancellation, True)
             except Exception:
-                recorder_failed()
+                scope.recorder_failed()
+
+
+def _steady(now_ns: Callable[[], int]) -> Callable[[], int]:
+    """A clock that may be read in the application's path: the system's can't fail, another is guarded."""
+    if now_ns is time.monotonic_ns:
+        return now_ns
+    last_ns = 0
+
+    def read() -> int:
+        nonlocal last_ns
+        try:
+            last_ns = now_ns()
+        except Exception:
+            scope.recorder_failed()
+        return last_ns
+
+    return read

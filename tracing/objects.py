@@ -8,7 +8,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
-from hopbudget.tracing.handle import Follower, Handle
+from hopbudget.tracing.handle import BUSY, IDLE, UNREAD, Follower, Handle
 from hopbudget.tracing.scope import recorder_failed
 
 HANDLE: Final = "_hopbudget_handle"
@@ -55,14 +55,13 @@ def _subclass(cls: type) -> type:
     return _subclasses[cls]
 
 
-# Each of these makes one looking-on method out of the class's own. A library's method may well call another of its
-# own that looks on too; `handle.busy` says so, and only the outermost counts.
+# Each of these makes one looking-on method out of the class's own.
 
 
 def _iter(plain: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
     def __iter__(self: Any) -> Iterator[Any]:  # noqa: N807
         iterator = plain(self)
-        return iterator if iterator is self else _steps(iterator, self.__dict__[HANDLE], self)
+        return iterator if iterator is self else steps(iterator, self.__dict__[HANDLE], self)
 
     return __iter__
 
@@ -77,7 +76,7 @@ def _next(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _aiter(plain: Callable[[Any], AsyncIterator[Any]]) -> Callable[[Any], AsyncIterator[Any]]:
     def __aiter__(self: Any) -> AsyncIterator[Any]:  # noqa: N807
         iterator = plain(self)
-        return iterator if iterator is self else _async_steps(iterator, self.__dict__[HANDLE], self)
+        return iterator if iterator is self else async_steps(iterator, self.__dict__[HANDLE], self)
 
     return __aiter__
 
@@ -107,9 +106,13 @@ def _closing(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 def step(pull: Callable[[Any], Any], source: Any, handle: Handle) -> Any:
     """One step of an iterator, followed."""
-    if handle.busy:
-        return pull(source)
-    handle.busy = True
+    if handle.state:
+        if handle.state == BUSY:
+            return pull(source)
+        handle.begin()
+    now_ns = handle.now_ns
+    handle.state = BUSY
+    asked_ns = now_ns()
     try:
         item = pull(source)
     except StopIteration:
@@ -119,9 +122,9 @@ def step(pull: Callable[[Any], Any], source: Any, handle: Handle) -> Any:
         handle.end(exc)
         raise
     finally:
-        handle.busy = False
+        handle.state = IDLE
     try:
-        handle.chunk(item)
+        handle.chunk(item, asked_ns, now_ns())
     except Exception:
         recorder_failed()
     return item
@@ -129,9 +132,13 @@ def step(pull: Callable[[Any], Any], source: Any, handle: Handle) -> Any:
 
 async def step_async(pull: Callable[[Any], Any], source: Any, handle: Handle) -> Any:
     """One step of an async iterator, followed."""
-    if handle.busy:
-        return await pull(source)
-    handle.busy = True
+    if handle.state:
+        if handle.state == BUSY:
+            return await pull(source)
+        handle.begin()
+    now_ns = handle.now_ns
+    handle.state = BUSY
+    asked_ns = now_ns()
     try:
         item = await pull(source)
     except StopAsyncIteration:
@@ -141,33 +148,72 @@ async def step_async(pull: Callable[[Any], Any], source: Any, handle: Handle) ->
         handle.end(exc)
         raise
     finally:
-        handle.busy = False
+        handle.state = IDLE
     try:
-        handle.chunk(item)
+        handle.chunk(item, asked_ns, now_ns())
     except Exception:
         recorder_failed()
     return item
 
 
-def _steps(iterator: Iterator[Any], handle: Handle, owner: Any) -> Iterator[Any]:
-    """The steps of an iterator that its owner made; leaving the loop is not the end of the owner's stream."""
-    while True:
-        try:
-            item = step(next, iterator, handle)
-        except StopIteration:
-            del owner
-            return
-        yield item
+# The loops over an iterator that its owner made are `step` again and again, written out, because every chunk passes
+# here. Leaving the loop is not the end of the owner's stream, which may be read on.
 
 
-async def _async_steps(iterator: AsyncIterator[Any], handle: Handle, owner: Any) -> AsyncIterator[Any]:
-    while True:
-        try:
-            item = await step_async(anext, iterator, handle)
-        except StopAsyncIteration:
-            del owner
-            return
-        yield item
+def steps(iterator: Iterator[Any], handle: Handle, owner: Any) -> Iterator[Any]:
+    if handle.state == UNREAD:
+        handle.begin()
+    now_ns = handle.now_ns
+    try:
+        handle.state = BUSY
+        asked_ns = now_ns()
+        for item in iterator:
+            came_ns = now_ns()
+            handle.state = IDLE
+            try:
+                handle.chunk(item, asked_ns, came_ns)
+            except Exception:
+                recorder_failed()
+            yield item
+            handle.state = BUSY
+            asked_ns = now_ns()
+    except BaseException as exc:
+        if handle.state == BUSY:
+            handle.end(exc)
+        raise
+    else:
+        handle.end(None)
+    finally:
+        handle.state = IDLE
+        del owner
+
+
+async def async_steps(iterator: AsyncIterator[Any], handle: Handle, owner: Any) -> AsyncIterator[Any]:
+    if handle.state == UNREAD:
+        handle.begin()
+    now_ns = handle.now_ns
+    try:
+        handle.state = BUSY
+        asked_ns = now_ns()
+        async for item in iterator:
+            came_ns = now_ns()
+            handle.state = IDLE
+            try:
+                handle.chunk(item, asked_ns, came_ns)
+            except Exception:
+                recorder_failed()
+            yield item
+            handle.state = BUSY
+            asked_ns = now_ns()
+    except BaseException as exc:
+        if handle.state == BUSY:
+            handle.end(exc)
+        raise
+    else:
+        handle.end(None)
+    finally:
+        handle.state = IDLE
+        del owner
 
 
 class StandIn:
@@ -185,13 +231,13 @@ class StandIn:
         return getattr(self._hopbudget_stream, name)
 
     def __iter__(self) -> Iterator[Any]:
-        return _steps(iter(self._hopbudget_stream), self._hopbudget_handle, self)
+        return steps(iter(self._hopbudget_stream), self._hopbudget_handle, self)
 
     def __next__(self) -> Any:
         return step(next, self._hopbudget_stream, self._hopbudget_handle)
 
     def __aiter__(self) -> AsyncIterator[Any]:
-        return _async_steps(aiter(self._hopbudget_stream), self._hopbudget_handle, self)
+        return async_steps(aiter(self._hopbudget_stream), self._hopbudget_handle, self)
 
     async def __anext__(self) -> Any:
         return await step_async(anext, self._hopbudget_stream, self._hopbudget_handle)

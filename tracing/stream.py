@@ -1,19 +1,24 @@
-"""The clock of one stream: fed with chunks and the times they were pulled, it knows TTFT, TTFA, TPOT, gaps and N.
+"""The clock of one stream: fed with chunks, when they were asked for and when they came, it knows TTFT, TTFA, TPOT, gaps and N.
 
 A pure state machine: it reads no clock and keeps no chunk. Times are monotonic nanoseconds.
 """
 
 from collections.abc import Callable
 from io import StringIO
+from typing import Any
 
-from hopbudget.tracing.gaps import GapRecorder
+from hopbudget.tracing.gaps import EXACT_LIMIT, INT32_MAX, GapRecorder
 from hopbudget.tracing.outcomes import CUT_OFF
-from hopbudget.tracing.readers import Format, Reading, Usage, format_of
+from hopbudget.tracing.readers import format_of
+from hopbudget.tracing.reading import Format, Reading, Usage
+from hopbudget.tracing.sse import EventParser, looks_like_events
 from hopbudget.tracing.think import AnswerFinder
 from hopbudget.tracing.vocabulary import Outcome
 
 TEXT_LIMIT = 8192
 """Characters kept for the user's tokenizer before a part of them is counted."""
+READY_NS = 200_000
+"""A chunk that comes within this time of being asked for was there already: nothing generates 5,000 chunks a second."""
 
 
 class TextCounter:
@@ -55,12 +60,17 @@ class StreamClock:
 
     __slots__ = (
         "_answer",
+        "_began_ns",
         "_counter",
+        "_events",
+        "_exact",
+        "_fixed",
         "_format",
         "_quick",
-        "answer_ns",
+        "_ready",
         "bare_chunks",
         "chunks",
+        "complete",
         "error",
         "finish",
         "first_ns",
@@ -69,99 +79,165 @@ class StreamClock:
         "model",
         "pulled_ns",
         "reasoned",
+        "summarised",
         "truncated",
         "usage",
+        "waited_ns",
     )
 
-    def __init__(self, tokenizer: Callable[[str], int] | None = None, *, format: Format | None = None) -> None:
+    def __init__(
+        self, tokenizer: Callable[[str], int] | None = None, *, format: Format | None = None, fixed: bool = False
+    ) -> None:
+        """`format`: what the chunks are thought to be in; `fixed`: what they are in, whatever they look like."""
         self._format = format
+        self._fixed = fixed
+        self._events: EventParser | None = None
         self._quick: Callable[[object], str | None] | None = None
-        self._answer: AnswerFinder | None = AnswerFinder()
+        self._answer = AnswerFinder()
         self._counter = TextCounter(tokenizer) if tokenizer else None
+        self._ready = 0
+        self._began_ns = 0
         self.first_ns: int | None = None
         self.last_ns = 0
-        self.answer_ns: int | None = None
         self.pulled_ns: int | None = None
+        self.waited_ns = 0
         self.chunks = 0
         self.bare_chunks = 0
         self.gaps = GapRecorder()
+        self._exact = self.gaps.exact
         self.reasoned = False
+        self.summarised = False
+        self.complete = False
         self.truncated = False
         self.finish: str | None = None
         self.usage: Usage | None = None
         self.model: str | None = None
         self.error: str | None = None
 
-    def pulled(self, chunk: object, now_ns: int) -> None:
-        """A chunk came from the transport."""
+    def pulled(self, chunk: object, asked_ns: int, now_ns: int) -> None:
+        """A chunk came from the transport; its consumer had asked for it at `asked_ns`."""
+        quick = self._quick
+        if quick is None or (text := quick(chunk)) is None:
+            self._pulled(chunk, asked_ns, now_ns)
+            return
+        # The way of nearly every chunk: `_pulled` and `_token`, written out.
         self.pulled_ns = now_ns
-        if self._quick is not None:
-            text = self._quick(chunk)
-            if text is not None:
-                # The way of nearly every chunk: `_token`, written out.
-                if self.first_ns is None:
-                    self.first_ns = now_ns
-                else:
-                    self.gaps.add((now_ns - self.last_ns) // 1000)
-                self.last_ns = now_ns
-                self.chunks += 1
-                if self._answer is not None:
-                    self._look_for_answer(text, now_ns)
-                if self._counter is not None:
-                    self._counter.feed(text)
-                return
+        waited_ns = now_ns - asked_ns
+        self.waited_ns += waited_ns
+        if 0 < self.chunks <= EXACT_LIMIT:
+            if waited_ns < READY_NS:
+                self._ready += 1
+            try:
+                self._exact.append((now_ns - self.last_ns) // 1000)
+            except OverflowError:
+                self._exact.append(INT32_MAX)
+            self.chunks += 1
+            self.last_ns = now_ns
+        else:
+            self._token(asked_ns, now_ns)
+        answer = self._answer
+        if answer.waiting or "<" in text:
+            answer.feed(text, now_ns)
+        if self._counter is not None:
+            self._counter.feed(text)
+
+    def _pulled(self, chunk: object, asked_ns: int, now_ns: int) -> None:
+        if self.pulled_ns is None:
+            self._began_ns = now_ns
+        else:
+            self.waited_ns += now_ns - asked_ns
+        self.pulled_ns = now_ns
+        if self._events is None and self._quick is None and self._on_the_wire(chunk):
+            self._events = EventParser()
+        if self._events is None:
+            self._read(chunk, asked_ns, now_ns)
+        else:
+            self._read_events(self._events.feed(chunk), asked_ns, now_ns)
+
+    def _on_the_wire(self, chunk: object) -> bool:
+        """Whether the chunks are bytes or lines of an event stream, whose events are what is to be read."""
+        by_value = self._fixed and self._format is not None and self._format.by_value
+        return not by_value and looks_like_events(chunk)
+
+    def _read_events(self, events: list[Any], asked_ns: int, now_ns: int) -> None:
+        for event in events:
+            self._read(event, asked_ns, now_ns)
+            self._quick = None  # the next piece is bytes again
+            asked_ns = now_ns  # what else came in the same piece was there already
+
+    def _read(self, chunk: object, asked_ns: int, now_ns: int) -> None:
         if self._format is None or self._quick is None:
-            self._format = format_of(chunk) or self._format
+            if not self._fixed:
+                self._format = format_of(chunk) or self._format
             if self._format is None:
                 return
             # The first chunk is always read whole, for the model's name.
             self._quick = self._format.quick
-        self._take(self._format.read(chunk), now_ns)
+        self._take(self._format.read(chunk), asked_ns, now_ns)
 
-    def _take(self, reading: Reading, now_ns: int) -> None:
+    def _take(self, reading: Reading, asked_ns: int, now_ns: int) -> None:
         if reading.generated:
-            self._token(now_ns)
+            self._token(asked_ns, now_ns)
             self.reasoned = self.reasoned or reading.reasoning
-            if reading.answer and self._answer is not None:
-                self._look_for_answer(reading.answer, now_ns)
+            self.summarised = self.summarised or reading.summary
+            if reading.answer:
+                self._answer.feed(reading.answer, now_ns)
             if self._counter is not None:
                 self._counter.feed(reading.text)
         else:
             self.bare_chunks += 1
-        if reading.finish is not None:
-            self.finish = reading.finish
-            self.truncated = self.truncated or reading.finish == "length"
+        self.finish = reading.finish or self.finish
+        self.complete = self.complete or reading.ended
+        self.truncated = self.truncated or reading.truncated
         if reading.usage is not None:
-            self.usage = reading.usage
+            self.usage = reading.usage if self.usage is None else self.usage.then(reading.usage)
         self.model = self.model or reading.model
         self.error = self.error or reading.error
 
-    def _token(self, now_ns: int) -> None:
+    def _token(self, asked_ns: int, now_ns: int) -> None:
         if self.first_ns is None:
             self.first_ns = now_ns
         else:
             self.gaps.add((now_ns - self.last_ns) // 1000)
+            if now_ns - asked_ns < READY_NS:
+                self._ready += 1
         self.last_ns = now_ns
         self.chunks += 1
 
-    def _look_for_answer(self, text: str, now_ns: int) -> None:
-        finder = self._answer
-        if finder is not None:
-            self.answer_ns = finder.feed(text, now_ns)
-            self.reasoned = self.reasoned or finder.thought
-            if self.answer_ns is not None:
-                self._answer = None
-
     def finished(self) -> None:
         """No more chunks come."""
-        if self._answer is not None:
-            self.answer_ns = self._answer.end()
-            self._answer = None
+        if self._events is not None and self.pulled_ns is not None:
+            self._read_events(self._events.end(), self.pulled_ns, self.pulled_ns)
+        self._answer.end()
 
     def cut_short(self, now_ns: int) -> None:
         """A stall, time-out or cancel ended the wait for the next chunk: the open gap counts, right-censored."""
         if self.first_ns is not None:
             self.gaps.leave_open((now_ns - self.last_ns) // 1000)
+
+    @property
+    def answer_ns(self) -> int | None:
+        """When the first answer character came, as far as the text so far tells."""
+        return self._answer.answer_ns
+
+    @property
+    def consumer_ns(self) -> int:
+        """The consumer's own time: from each chunk that it got to its asking for the next; between the first and last."""
+        return 0 if self.pulled_ns is None else self.pulled_ns - self._began_ns - self.waited_ns
+
+    def ready(self) -> tuple[int, int]:
+        """Of the gaps, how many ended with a chunk that was there when it was asked for: (coalesced, held).
+
+        Coalesced are gaps under `READY_NS`: both chunks came in one read. The others are held: the consumer took its
+        time while the chunk waited, so that the gap is its own and bounds the endpoint's from above.
+        """
+        coalesced = self.gaps.shorter_than(READY_NS // 1000) if self._ready else 0
+        return coalesced, max(self._ready - coalesced, 0)
+
+    @property
+    def over(self) -> bool:
+        """Whether bytes on the wire said that they are at their end."""
+        return self._events is not None and (self.complete or self._events.done)
 
     @property
     def known(self) -> bool:
@@ -179,7 +255,7 @@ class StreamClock:
         if self.truncated:
             return "truncated", None
         end_mark = self._format is not None and self._format.end_mark
-        if end_mark and self.finish is None and (whole or self.bare_chunks):
+        if end_mark and not self.complete and (whole or self.bare_chunks):
             return "failed", CUT_OFF
         return "ok", None
 
@@ -187,7 +263,9 @@ class StreamClock:
         """N, the output tokens that streamed, and where it is from: `usage`, `tokenizer` or `chunks`."""
         if not self.chunks:
             return None, None
-        stated = tokens_from_usage(self.usage, reasoned=self.reasoned)
+        stated = tokens_from_usage(
+            self.usage, reasoned=self.reasoned or self._answer.thought, summarised=self.summarised
+        )
         if stated:
             return stated, "usage"
         if self._counter is not None and (counted := self._counter.total()) > 0:
@@ -204,12 +282,13 @@ class StreamClock:
         return (self.last_ns - self.first_ns) / (tokens - 1)
 
 
-def tokens_from_usage(usage: Usage | None, *, reasoned: bool) -> int | None:
+def tokens_from_usage(usage: Usage | None, *, reasoned: bool, summarised: bool = False) -> int | None:
     """Output tokens that streamed, by the provider's own count; hidden reasoning, which never streamed, is taken off.
 
-    None if nothing usable is stated, or if nothing is left.
+    None if nothing usable is stated, if nothing is left, or if a summary of the reasoning streamed, which no provider
+    counts.
     """
-    if usage is None or not usage.output:
+    if usage is None or not usage.output or (summarised and usage.reasoning):
         return None
     hidden = 0 if reasoned else usage.reasoning or 0
     return usage.output - hidden if usage.output > hidden else None

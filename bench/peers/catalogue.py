@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 OPENAI: Final = "openai==3.57.0"
+OPENAI_2: Final = "openai==2.54.0"
 SDK: Final = "opentelemetry-sdk==1.45.2"
 
 
@@ -33,8 +34,8 @@ PEERS: Final[tuple[Peer, ...]] = (
         "otel_v2",
         "OpenTelemetry openai-v2",
         "opentelemetry-instrumentation-openai-v2",
-        ("opentelemetry-instrumentation-openai-v2==2.4b0", SDK, OPENAI),
-        "the predecessor of genai-openai",
+        ("opentelemetry-instrumentation-openai-v2==2.4b0", "opentelemetry-util-genai==0.4b0", SDK, OPENAI_2),
+        "the predecessor of genai-openai; it imports httpx, which openai 3 no longer brings",
     ),
     Peer(
         "openllmetry",
@@ -54,14 +55,14 @@ PEERS: Final[tuple[Peer, ...]] = (
         "openlit",
         "OpenLIT",
         "openlit",
-        ("openlit==1.45.0", "opentelemetry-sdk==1.45.1", "openai>=2,<3"),
-        "it asks for openai below 3; prices come from an empty local file",
+        ("openlit==1.45.0", "opentelemetry-sdk==1.45.1", OPENAI_2),
+        "it asks for openai below 3; prices come from an empty local file; its spans of the HTTP client are not counted",
     ),
     Peer(
         "mlflow",
         "MLflow",
         "mlflow-tracing",
-        ("mlflow-tracing==3.17.2", OPENAI),
+        ("mlflow-tracing==3.17.2", "opentelemetry-exporter-otlp-proto-http==1.45.2", OPENAI),
         "its OTLP exporter is replaced by one that keeps spans in memory",
     ),
     Peer("sentry", "Sentry", "sentry-sdk", ("sentry-sdk==2.75.0", OPENAI), "its transport keeps envelopes in memory"),
@@ -85,6 +86,7 @@ SILENT: Final[dict[str, str]] = {
     "OTEL_LOGS_EXPORTER": "none",
     "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
     "LANGFUSE_BASE_URL": "http://127.0.0.1:9",
+    "MLFLOW_TRACKING_URI": "http://127.0.0.1:9",
     "OPENAI_API_KEY": "simulated",
     "PYTHONHASHSEED": "0",
 }

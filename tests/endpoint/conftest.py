@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
+from hopbudget.endpoint.playback import RESET
 from hopbudget.endpoint.server import application
 
 
@@ -33,6 +34,8 @@ class Answer:
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     parts: list[tuple[float, bytes]] = field(default_factory=list)
+    complete: bool = False
+    reset_at: float | None = None
 
     @property
     def body(self) -> bytes:
@@ -44,8 +47,19 @@ class Answer:
 
     @property
     def events(self) -> list[tuple[float, Any]]:
-        """The JSON events of a stream with their times."""
-        return [(at, json.loads(data[5:])) for at, data in self.parts if data.startswith(b"data: {")]
+        """The JSON events of a stream with their times; one part may hold several."""
+        lines = [(at, line) for at, data in self.parts for line in data.splitlines()]
+        return [(at, json.loads(line[5:])) for at, line in lines if line.startswith(b"data: {")]
+
+
+HELLO: dict[str, Any] = {"model": "sim-small", "messages": [{"role": "user", "content": "hello"}]}
+REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "chat": ("/v1/chat/completions", HELLO),
+    "completions": ("/v1/completions", {"model": "sim-small", "prompt": "hello"}),
+    "responses": ("/v1/responses", {"model": "sim-small", "input": "hello"}),
+    "messages": ("/v1/messages", {**HELLO, "max_tokens": 1000}),
+}
+"""The smallest request to each API."""
 
 
 class Desk:
@@ -59,8 +73,19 @@ class Desk:
         return await self.ask("GET", path)
 
     async def chat(self, headers: dict[str, str] | None = None, leave_after: int | None = None, **body: Any) -> Answer:
-        body = {"model": "sim-small", "messages": [{"role": "user", "content": "hello"}], **body}
-        return await self.ask("POST", "/v1/chat/completions", json.dumps(body).encode(), headers, leave_after)
+        return await self.post("chat", headers, leave_after, **body)
+
+    async def post(
+        self, api: str, headers: dict[str, str] | None = None, leave_after: int | None = None, **body: Any
+    ) -> Answer:
+        """The smallest request to `api`, with this besides."""
+        path, smallest = REQUESTS[api]
+        return await self.ask("POST", path, json.dumps({**smallest, **body}).encode(), headers, leave_after)
+
+    async def sent(self) -> list[dict[str, Any]]:
+        """The server's records."""
+        found: list[dict[str, Any]] = (await self.get("/hopbudget/sent")).json["sent"]
+        return found
 
     async def ask(
         self,
@@ -70,11 +95,13 @@ class Desk:
         headers: dict[str, str] | None = None,
         leave_after: int | None = None,
     ) -> Answer:
-        """One request; with `leave_after` the client goes once it has that many body parts."""
+        """One request; with `leave_after` the client goes once it has that many body parts (0: once it has asked)."""
         answer = Answer()
         start = self.time.now
         left = asyncio.Event()
         asked = False
+        if leave_after == 0:
+            left.set()
 
         async def receive() -> dict[str, Any]:
             nonlocal asked
@@ -88,17 +115,25 @@ class Desk:
             if message["type"] == "http.response.start":
                 answer.status = message["status"]
                 answer.headers = {name.decode(): value.decode() for name, value in message["headers"]}
-            elif message.get("body"):
+                return
+            if message.get("body"):
                 answer.parts.append((round(self.time.now - start, 6), message["body"]))
                 if len(answer.parts) == leave_after:
                     left.set()
+            answer.complete = not message.get("more_body", False)
 
+        def reset() -> None:
+            answer.reset_at = round(self.time.now - start, 6)
+            left.set()
+
+        path, _, query = path.partition("?")
         scope = {
             "type": "http",
             "method": method,
             "path": path,
             "raw_path": path.encode(),
-            "query_string": b"",
+            "query_string": query.encode(),
+            "extensions": {RESET: reset},
             "headers": [(name.encode(), value.encode()) for name, value in (headers or {}).items()],
         }
         await self.app(scope, receive, send)

@@ -1,14 +1,16 @@
 """What an answer says and counts."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopbudget.endpoint.compose import script_for
-from hopbudget.endpoint.request import Knobs, read_chat
+from hopbudget.endpoint.compose import script_for, script_of_row
+from hopbudget.endpoint.knobs import Knobs
+from hopbudget.endpoint.read_choices import read_chat
 from hopbudget.endpoint.script import Script
 from hopbudget.endpoint.text import example_of
 
@@ -89,6 +91,30 @@ def test_the_reasoner_thinks_before_it_answers() -> None:
     assert set(order) == {"reasoning", "text"}
 
 
+def test_hidden_reasoning_takes_its_time_and_is_counted_but_not_sent() -> None:
+    knobs = Knobs(ttft_s=0.1, tpot_s=0.02, tokens=4, reasoning_tokens=6)
+    told, kept = script(knobs), script(replace(knobs, reasoning="hidden"))
+    assert kept.usage == told.usage
+    assert [step.after_s for step in kept.steps if step.tokens] == [s.after_s for s in told.steps if s.kind == "text"]
+    assert [(step.after_s, step.tokens) for step in kept.steps if step.kind == "hidden"] == [(0.1, 0)]
+
+
+def test_a_row_hides_its_reasoning_too() -> None:
+    row = script_of_row("A10", Knobs(reasoning="hidden"))
+    assert next(step.after_s for step in row.steps if step.tokens) == 0.32
+    assert (row.usage.completion, row.usage.reasoning) == (10, 6)
+
+
+def test_an_answer_to_a_schema_is_an_instance_of_it() -> None:
+    shape = {
+        "type": "json_schema",
+        "json_schema": {"schema": {"properties": {"year": {"type": "integer"}}, "required": ["year"]}},
+    }
+    answer = script(Knobs(tokens=1), response_format=shape)
+    assert json.loads(answer.text_of("text")) == {"year": 1}
+    assert answer.usage.completion == sum(step.tokens for step in answer.steps) > 1
+
+
 def test_a_model_with_tools_calls_each_once_and_then_answers() -> None:
     messages: list[dict[str, Any]] = [{"role": "user", "content": "hello"}]
     called = []
@@ -127,6 +153,13 @@ def test_arguments_of_a_call_fit_its_schema() -> None:
         ({"type": "null"}, None),
         ({"properties": {"deep": {"type": "object"}}, "required": ["deep"]}, {"deep": {}}),
         (None, "simulated"),
+        ({"anyOf": [{"type": "null"}, {"type": "string"}]}, None),
+        ({"type": "array", "minItems": 2, "items": {"type": "integer"}}, [1, 1]),
+        ({"$ref": "#/$defs/Page", "$defs": {"Page": {"enum": ["one"]}}}, "one"),
+        (
+            {"$ref": "#/$defs/A", "$defs": {"A": {"properties": {"a": {"$ref": "#/$defs/A"}}, "required": ["a"]}}},
+            {"a": "simulated"},
+        ),
     ],
 )
 def test_an_example_fits_its_schema(schema: dict[str, Any] | None, example: Any) -> None:

@@ -8,12 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from hopbudget.endpoint.apis import APIS
+from hopbudget.endpoint.breaks import BREAKS
 from hopbudget.endpoint.faults import ROWS, TOKENS, WIDE_TOKENS
+from hopbudget.endpoint.knobs import ONLY_FOR
+from hopbudget.endpoint.request import Ask
 from hopbudget.endpoint.script import Script
-from hopbudget.endpoint.wire import ChatWire
+from hopbudget.endpoint.wire import writes
 
 GOLDEN = Path(__file__).parent / "golden"
-WIRE = ChatWire(id="chatcmpl-sim-0-1", model="sim-small", created=1_700_000_000, include_usage=False)
+ASK = Ask("sim-small", (), wants_usage=False)
+WIRES = {api.name: api.wire(ASK, f"{api.id_prefix}sim-0-1", 1_700_000_000) for api in APIS}
+CASES = [(api, row) for api in WIRES for row in (*ROWS, "failed") if api in ONLY_FOR.get(row, WIRES)]
 
 
 @dataclass(frozen=True)
@@ -70,29 +76,30 @@ def test_a_row_has_the_times_and_counts_of_the_table(row: str) -> None:
     assert measured(ROWS[row]()) == TRUTH[row]
 
 
-@pytest.mark.parametrize("row", ROWS)
-def test_a_row_is_these_bytes_at_these_times(row: str) -> None:
-    writes = WIRE.writes(ROWS[row]())
-    now = "".join(f"{write.after_s * 1000:7.1f} {write.data!r}\n" for write in writes)
-    golden = GOLDEN / f"{row}.txt"
+@pytest.mark.parametrize(("api", "row"), CASES)
+def test_a_row_is_these_bytes_at_these_times(api: str, row: str) -> None:
+    now = "".join(
+        f"{write.after_s * 1000:7.1f} {write.data!r}\n" for write in writes(WIRES[api], (ROWS | BREAKS)[row]())
+    )
+    golden = GOLDEN / api / f"{row}.txt"
     if os.environ.get("HOPBUDGET_WRITE_GOLDEN"):
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(now)
     assert now == golden.read_text()
 
 
-@pytest.mark.parametrize("row", ROWS)
-def test_steps_and_writes_stand_in_order_of_time(row: str) -> None:
-    script = ROWS[row]()
+@pytest.mark.parametrize(("api", "row"), CASES)
+def test_steps_and_writes_stand_in_order_of_time(api: str, row: str) -> None:
+    script = (ROWS | BREAKS)[row]()
     steps = [step.after_s for step in script.steps]
-    writes = [write.after_s for write in WIRE.writes(script)]
+    times = [write.after_s for write in writes(WIRES[api], script)]
     assert steps == sorted(steps)
-    assert writes == sorted(writes)
+    assert times == sorted(times)
 
 
 @pytest.mark.parametrize("row", ["A1", "A3", "A4", "A5"])
 def test_framing_changes_bytes_and_nothing_else(row: str) -> None:
-    stream = b"".join(write.data for write in WIRE.writes(ROWS[row]()))
+    stream = b"".join(write.data for write in writes(WIRES["chat"], ROWS[row]()))
     events = [re.sub(rb"^data: ?", b"", part) for part in re.split(rb"(?:\r?\n){2}", stream) if part]
     texts = [json.loads(event)["choices"] for event in events[:-1]]
     said = "".join(choices[0]["delta"].get("content") or "" for choices in texts if choices)
@@ -100,9 +107,10 @@ def test_framing_changes_bytes_and_nothing_else(row: str) -> None:
     assert events[-1] == b"[DONE]"
 
 
-def test_fragments_cut_characters_in_two() -> None:
-    writes = [write.data for write in WIRE.writes(ROWS["A5"]())]
-    assert max(len(data) for data in writes) == 7
+@pytest.mark.parametrize("api", WIRES)
+def test_fragments_cut_characters_in_two(api: str) -> None:
+    pieces = [write.data for write in writes(WIRES[api], ROWS["A5"]())]
+    assert max(len(data) for data in pieces) == 7
 
     def whole(data: bytes) -> bool:
         try:
@@ -111,9 +119,11 @@ def test_fragments_cut_characters_in_two() -> None:
             return False
         return True
 
-    assert not all(whole(data) for data in writes)
+    assert not all(whole(data) for data in pieces)
 
 
-def test_a_fragmented_event_is_complete_at_its_time_and_not_before() -> None:
-    completed = [write for write in WIRE.writes(ROWS["A5"]()) if write.step is not None]
-    assert [write.after_s for write in completed] == [step.after_s for step in ROWS["A5"]().steps]
+@pytest.mark.parametrize("api", WIRES)
+def test_a_fragmented_event_is_complete_at_its_time_and_not_before(api: str) -> None:
+    completed = [write for write in writes(WIRES[api], ROWS["A5"]()) if write.step is not None]
+    assert completed
+    assert all(write.step and write.after_s == write.step.after_s for write in completed)

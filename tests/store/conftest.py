@@ -10,6 +10,7 @@ import pytest
 from hopbudget.store import otlp
 from hopbudget.store.duck import Store
 from hopbudget.store.facts import Facts, of_traces
+from hopbudget.store.spans import Span
 
 T0 = 1_700_000_000_000_000_000
 """The start of all our traces, in nanoseconds."""
@@ -112,7 +113,7 @@ class Make:
         return path
 
     @classmethod
-    def spans(cls, *spans: dict[str, Any], resource: dict[str, Any] | None = None) -> list[otlp.Span]:
+    def spans(cls, *spans: dict[str, Any], resource: dict[str, Any] | None = None) -> list[Span]:
         decoded = otlp.decode(cls.line(spans, resource))
         assert decoded.rejected == []
         return decoded.spans

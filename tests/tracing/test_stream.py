@@ -12,8 +12,10 @@ MS = 1_000_000
 def fed(*events: tuple[float, Any], tokenizer: Any = None, end: bool = True) -> StreamClock:
     """A clock fed with (milliseconds, chunk)."""
     clock = StreamClock(tokenizer)
+    last_ms = 0.0
     for ms, item in events:
-        clock.pulled(item, round(ms * MS))
+        clock.pulled(item, round(last_ms * MS), round(ms * MS))
+        last_ms = ms
     if end:
         clock.finished()
     return clock

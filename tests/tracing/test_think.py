@@ -9,10 +9,10 @@ def answer_piece(pieces: list[str]) -> int | None:
     """The number of the piece that the answer begins in."""
     finder = AnswerFinder()
     for number, piece in enumerate(pieces):
-        found = finder.feed(piece, number)
-        if found is not None:
-            return found
-    return finder.end()
+        if finder.waiting or "<" in piece:
+            finder.feed(piece, number)
+    finder.end()
+    return finder.answer_ns
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,33 @@ def test_white_space_and_thinking_are_no_answer(pieces: list[str]) -> None:
 
 def test_a_text_that_ends_on_what_looked_like_a_tag_was_an_answer() -> None:
     assert answer_piece(["  ", "<", "th"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("pieces", "begins"),
+    [
+        (["so", " it", "</think>", "Hello"], 3),
+        (["so it</think>", "\n\n", "Hello"], 2),
+        (["so it</think>Hello"], 0),
+        (["so", "</", "think", ">", "\n", "Hello"], 5),
+        (["a < b", "</think>", "c </think> d"], 2),
+        (["</think>", "Hello"], 1),
+    ],
+)
+def test_a_closing_tag_alone_takes_back_what_came_before_it(pieces: list[str], begins: int) -> None:
+    assert answer_piece(pieces) == begins
+
+
+@pytest.mark.parametrize("pieces", [["so it</think>"], ["so", "</think>", " "]])
+def test_nothing_after_a_closing_tag_alone_is_no_answer(pieces: list[str]) -> None:
+    assert answer_piece(pieces) is None
+
+
+@pytest.mark.parametrize(
+    "pieces", [["Models write ", "<think>a</think>", " first"], ["<think>x</think>", "Hello", "</think>"]]
+)
+def test_a_closing_tag_whose_opening_came_takes_nothing_back(pieces: list[str]) -> None:
+    assert answer_piece(pieces) == (0 if pieces[0].startswith("M") else 1)
 
 
 def test_it_tells_whether_there_was_thinking() -> None:

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server whose GPU is a model: no network, no weights, and faults on request."""
+"""OpenAI's and Anthropic's APIs from a server whose GPU is a model: no network, no weights, faults on request."""
 
 from hopbudget.endpoint.serving import running, running_apart, serve
 

@@ -4,13 +4,15 @@ import itertools
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final, cast
+from dataclasses import dataclass, replace
+from typing import Final
 
 from hopbudget.endpoint import gpu as gpus
+from hopbudget.endpoint.breaks import BREAKS
 from hopbudget.endpoint.faults import ROWS
-from hopbudget.endpoint.request import ChatRequest, Function, Knobs, Message
-from hopbudget.endpoint.script import Finish, Kind, ReasoningField, Script, Step, Usage
+from hopbudget.endpoint.knobs import Knobs
+from hopbudget.endpoint.request import Ask, Function, Turn
+from hopbudget.endpoint.script import Finish, Kind, Script, Step, Usage
 from hopbudget.endpoint.text import SENTENCES, THOUGHTS, example_of, words
 
 CHARACTERS_A_TOKEN: Final = 4
@@ -29,88 +31,93 @@ class Token:
     tool: str = ""
 
 
-def script_for(
-    chat: ChatRequest, knobs: Knobs, *, seed: int, index: int, concurrency: int, cached_tokens: int
-) -> Script:
-    """The answer to `chat` as request number `index` of a server with this seed and this many requests at once.
+def script_for(ask: Ask, knobs: Knobs, *, seed: int, index: int, concurrency: int, cached_tokens: int) -> Script:
+    """The answer to `ask` as request number `index` of a server with this seed and this many requests at once.
 
     A `seed` in the request takes the place of its number, so that its answer no longer depends on the others'.
     """
-    if knobs.row is not None:
-        return ROWS[knobs.row]()
-    gpu = gpus.GPUS[chat.model]
-    rng = gpus.dice(seed, gpu.model, index if chat.seed is None else f"seed-{chat.seed}")
-    prompt = tokens_through(chat)[-1] if knobs.prompt_tokens is None else knobs.prompt_tokens
+    gpu = gpus.GPUS[ask.model]
+    rng = gpus.dice(seed, gpu.model, index if ask.seed is None else f"seed-{ask.seed}")
+    prompt = tokens_through(ask)[-1] if knobs.prompt_tokens is None else knobs.prompt_tokens
     cached = min(prompt, cached_tokens if knobs.cached_tokens is None else knobs.cached_tokens)
-    written, finish = _write(chat, knobs, gpu, rng)
+    written, finish = _write(ask, knobs, gpu, rng)
     timed = _timed(written, knobs, gpu, rng, fresh_tokens=prompt - cached, concurrency=concurrency)
-    steps = [step for step in timed if step.kind != "usage" or chat.wants_usage]
     reasoning = sum(token.kind == "reasoning" for token in written)
-    return Script(
-        tuple(steps),
+    script = Script(
+        tuple(step for step in timed if step.kind != "usage" or ask.wants_usage),
         Usage(prompt=prompt, completion=len(written), cached=cached, reasoning=reasoning),
         finish=finish,
-        reasoning_field=cast("ReasoningField", knobs.reasoning_field),
+        reasoning_field=knobs.reasoning_field,
     )
+    return hide_reasoning(script) if (knobs.reasoning or ask.reasoning) == "hidden" else script
 
 
-def tokens_through(chat: ChatRequest) -> list[int]:
-    """Prompt tokens up to the end of each message, tools first: an estimate, a simulation has no tokenizer."""
-    tools = [tool.function for tool in chat.tools or []]
-    before = sum(len(tool.name) + len(json.dumps(tool.parameters)) for tool in tools) // CHARACTERS_A_TOKEN
-    return list(itertools.accumulate((_message_tokens(message) for message in chat.messages), initial=before))[1:]
+def script_of_row(name: str, knobs: Knobs) -> Script:
+    """The row of this name; of the knobs, those that say where reasoning goes apply to it."""
+    script = replace((ROWS | BREAKS)[name](), reasoning_field=knobs.reasoning_field)
+    return hide_reasoning(script) if knobs.reasoning == "hidden" else script
 
 
-def _message_tokens(message: Message) -> int:
-    content = message.content or ""
-    if not isinstance(content, str):
-        content = "".join(str(part.get("text", "")) for part in content)
-    calls = json.dumps(message.tool_calls) if message.tool_calls else ""
-    return MESSAGE_TOKENS + (len(content) + len(calls)) // CHARACTERS_A_TOKEN
+def hide_reasoning(script: Script) -> Script:
+    """`script` with its reasoning kept back: the time passes and usage counts it, but no token of it is sent."""
+    steps: list[Step] = []
+    for step in script.steps:
+        if step.kind != "reasoning":
+            steps.append(step)
+        elif not any(before.kind == "hidden" for before in steps):
+            steps.append(Step(step.after_s, "hidden"))
+    return replace(script, steps=tuple(steps))
 
 
-def next_tool(chat: ChatRequest) -> Function | None:
+def tokens_through(ask: Ask) -> list[int]:
+    """Prompt tokens up to the end of each turn, tools first: an estimate, a simulation has no tokenizer."""
+    before = sum(len(tool.name) + len(json.dumps(tool.parameters)) for tool in ask.tools) // CHARACTERS_A_TOKEN
+    return list(itertools.accumulate((_turn_tokens(turn) for turn in ask.turns), initial=before))[1:]
+
+
+def _turn_tokens(turn: Turn) -> int:
+    return MESSAGE_TOKENS + len(turn.text) // CHARACTERS_A_TOKEN
+
+
+def next_tool(ask: Ask) -> Function | None:
     """The tool that the model calls now: the one it is told to, else each on offer once, then no more."""
-    tools = {tool.function.name: tool.function for tool in chat.tools or []}
-    if chat.tool_choice == "none" or not tools:
+    tools = {tool.name: tool for tool in ask.tools}
+    if ask.choice == "none":
         return None
-    if isinstance(chat.tool_choice, dict):
-        wanted = chat.tool_choice.get("function")
-        return tools.get(wanted.get("name", "")) if isinstance(wanted, dict) else None
-    called = {
-        call.get("function", {}).get("name")
-        for message in chat.messages
-        for call in message.tool_calls or []
-        if isinstance(call.get("function"), dict)
-    }
-    left = [function for name, function in tools.items() if name not in called]
-    if not left and chat.tool_choice == "required":
+    if ask.named is not None:
+        return tools.get(ask.named)
+    called = {name for turn in ask.turns for name in turn.calls}
+    left = [tool for name, tool in tools.items() if name not in called]
+    if not left and ask.choice == "required":
         left = list(tools.values())
     return left[0] if left else None
 
 
-def _write(chat: ChatRequest, knobs: Knobs, gpu: gpus.Gpu, rng: random.Random) -> tuple[list[Token], Finish]:
-    start = rng.randrange(len(SENTENCES)) if chat.seed is None else chat.seed
-    thought_tokens = gpu.reasoning_tokens if knobs.reasoning_tokens is None else knobs.reasoning_tokens
+def _write(ask: Ask, knobs: Knobs, gpu: gpus.Gpu, rng: random.Random) -> tuple[list[Token], Finish]:
+    start = rng.randrange(len(SENTENCES)) if ask.seed is None else ask.seed
+    own = 0 if ask.reasoning == "none" else gpu.reasoning_tokens
+    thought_tokens = own if knobs.reasoning_tokens is None else knobs.reasoning_tokens
     thought = [Token("reasoning", text) for text in itertools.islice(words(THOUGHTS, start), thought_tokens)]
     finish: Finish = "stop"
-    if (tool := next_tool(chat)) is not None:
-        said = _call(tool)
+    if (tool := next_tool(ask)) is not None:
+        arguments = _json(tool.parameters or {"type": "object"})
+        said = [Token("tool", "", tool.name), *(Token("tool", piece) for piece in arguments)]
         finish = "tool_calls"
+    elif ask.schema is not None:
+        said = [Token("text", piece) for piece in _json(ask.schema)]
     else:
         asked = gpus.answer_tokens(gpu, rng) if knobs.tokens is None else knobs.tokens
         said = [Token("text", text) for text in itertools.islice(words(SENTENCES, start), asked)]
     written = thought + said
-    if len(written) > chat.limit:
-        return written[: chat.limit], "length"
+    if len(written) > ask.limit:
+        return written[: ask.limit], "length"
     return written, finish
 
 
-def _call(tool: Function) -> list[Token]:
-    arguments = json.dumps(example_of(tool.parameters or {"type": "object"}), ensure_ascii=False)
-    size = CHARACTERS_A_TOKEN
-    pieces = [arguments[start : start + size] for start in range(0, len(arguments), size)]
-    return [Token("tool", "", tool.name), *(Token("tool", piece) for piece in pieces)]
+def _json(schema: dict[str, object]) -> list[str]:
+    """An instance of `schema` as tokens."""
+    text = json.dumps(example_of(schema), ensure_ascii=False)
+    return [text[start : start + CHARACTERS_A_TOKEN] for start in range(0, len(text), CHARACTERS_A_TOKEN)]
 
 
 def _timed(

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
 
-from hopbudget.endpoint.request import ChatRequest
+from hopbudget.endpoint.request import Ask
 from hopbudget.endpoint.script import Step
 
 KEPT_ANSWERS: Final = 1000
@@ -17,9 +17,17 @@ class Sent:
     """One answer as it went out. Times count from the request's arrival; None is what never came."""
 
     id: str
+    api: str
     model: str
     row: str | None
+    key: str | None
     streamed: bool
+    arrived_at: float
+    """When the request was there, in seconds since 1970."""
+    traceparent: str | None
+    body_sha256: str
+    """Of the request's body: two clients that send the same bytes have the same."""
+    status: int | None = None
     first_token_s: float | None = None
     first_answer_s: float | None = None
     last_token_s: float | None = None
@@ -74,15 +82,15 @@ class PrefixCache:
         self._tokens: OrderedDict[bytes, int] = OrderedDict()
         self._kept = kept
 
-    def look_up(self, chat: ChatRequest, tokens_of: list[int]) -> int:
+    def look_up(self, ask: Ask, tokens_of: list[int]) -> int:
         """Tokens of the longest prefix of whole messages seen before; the request's prefixes are then kept.
 
         `tokens_of` is the running sum of tokens through each message.
         """
-        digest = blake2b(chat.model.encode(), digest_size=16)
+        digest = blake2b(ask.model.encode(), digest_size=16)
         cached = 0
-        for message, tokens in zip(chat.messages, tokens_of, strict=True):
-            digest.update(repr(message).encode())
+        for turn, tokens in zip(ask.turns, tokens_of, strict=True):
+            digest.update(repr(turn).encode())
             key = digest.digest()
             if key in self._tokens:
                 cached = tokens
@@ -91,3 +99,21 @@ class PrefixCache:
         while len(self._tokens) > self._kept:
             self._tokens.popitem(last=False)
         return cached
+
+
+class Turns:
+    """How many requests came with each key, so that a fault can befall the first few and spare the rest."""
+
+    def __init__(self, kept: int = KEPT_PREFIXES) -> None:
+        self._counts: OrderedDict[str, int] = OrderedDict()
+        self._kept = kept
+
+    def next(self, key: str | None) -> int:
+        """The number of this request among those of its key, from 0; without a key it is the first."""
+        if key is None:
+            return 0
+        number = self._counts.pop(key, 0)
+        self._counts[key] = number + 1
+        while len(self._counts) > self._kept:
+            self._counts.popitem(last=False)
+        return number

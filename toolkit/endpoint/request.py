@@ -1,189 +1,128 @@
-"""A chat request as OpenAI's API takes it, read and checked; and the knobs that script its answer."""
+"""A request to a model, whatever API it came by, and what the readers of the APIs share."""
 
-import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
-from hopbudget.endpoint.faults import ROWS
 from hopbudget.endpoint.gpu import GPUS
 
 MAX_TOKENS: Final = 32_768
 """No answer is longer; also the bound on what a knob may ask for."""
 
+Choice = Literal["auto", "none", "required"]
+Reasoning = Literal["shown", "hidden", "none"]
+"""Whether a model that reasons lets it be read, keeps it to itself, or doesn't."""
+Body = TypeVar("Body")
+
 
 class ApiError(Exception):
-    """A refusal in OpenAI's format."""
+    """A refusal; the API that was asked gives it its form."""
 
-    def __init__(self, message: str, *, status: int = 400, param: str | None = None, code: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 400,
+        param: str | None = None,
+        code: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
+        self.message = message
         self.status = status
-        self.body = {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}
+        self.param = param
+        self.code = code
+        self.headers = dict(headers or {})
 
 
-class Function(msgspec.Struct):
+@dataclass(frozen=True, slots=True)
+class Function:
     """A tool's name and the JSON schema of its arguments."""
 
     name: str
     parameters: dict[str, Any] | None = None
 
 
-class Tool(msgspec.Struct):
-    """A tool on offer."""
-
-    function: Function
-    type: str = "function"
-
-
-class Message(msgspec.Struct):
-    """One message; what we don't need of it is not read."""
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message. `text` is all that the model reads of it, calls and their arguments included."""
 
     role: str
-    content: str | list[dict[str, Any]] | None = None
-    tool_calls: list[dict[str, Any]] | None = None
-
-
-class StreamOptions(msgspec.Struct):
-    """What a client asks of a stream."""
-
-    include_usage: bool = False
-
-
-class ChatRequest(msgspec.Struct):
-    """The part of a chat completion request that changes the answer; other fields are accepted and ignored."""
-
-    model: str
-    messages: list[Message]
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
-    max_tokens: int | None = None
-    max_completion_tokens: int | None = None
-    n: int | None = None
-    seed: int | None = None
-    tools: list[Tool] | None = None
-    tool_choice: str | dict[str, Any] | None = None
-
-    @property
-    def limit(self) -> int:
-        """The most tokens the answer may have."""
-        asked = [count for count in (self.max_tokens, self.max_completion_tokens) if count is not None]
-        return min([MAX_TOKENS, *asked])
-
-    @property
-    def wants_usage(self) -> bool:
-        """Whether a stream of this request ends with a usage chunk."""
-        return self.stream_options is not None and self.stream_options.include_usage
+    text: str
+    calls: tuple[str, ...] = ()
+    """The tools that it calls."""
 
 
 @dataclass(frozen=True, slots=True)
-class Knobs:
-    """What the `x-hopbudget-*` headers fix; None leaves it to the GPU model. Fixed times are exact."""
+class Ask:
+    """The part of a request that changes the answer; other fields are accepted and ignored."""
 
-    row: str | None = None
-    ttft_s: float | None = None
-    tpot_s: float | None = None
-    tokens: int | None = None
-    reasoning_tokens: int | None = None
-    prompt_tokens: int | None = None
-    cached_tokens: int | None = None
-    per_chunk: int = 1
-    reasoning_field: str = "reasoning_content"
+    model: str
+    turns: tuple[Turn, ...]
+    stream: bool = False
+    limit: int = MAX_TOKENS
+    """The most tokens the answer may have."""
+    tools: tuple[Function, ...] = ()
+    choice: Choice = "auto"
+    named: str | None = None
+    """The tool that must be called."""
+    schema: dict[str, Any] | None = None
+    """What the answer must be an instance of."""
+    seed: int | None = None
+    wants_usage: bool = True
+    """Whether a stream of this request ends with usage."""
+    reasoning: Reasoning = "shown"
+    echo: Mapping[str, Any] = field(default_factory=dict)
+    """What the answer repeats of the request, where its API does that."""
 
 
-def read_chat(body: bytes) -> ChatRequest:
+def decode(body: bytes, kind: type[Body]) -> Body:
     """The request in `body`.
 
-    Raises ApiError: 400 for what can't be read or answered, 404 for a model we don't have.
+    Raises ApiError naming the field that is wrong.
     """
     try:
-        chat = msgspec.json.decode(body, type=ChatRequest)
+        return msgspec.json.decode(body, type=kind)
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
         where = re.search(r"`\$\.([^`]+)`", str(error)) or re.search(r"field `([^`]+)`", str(error))
         raise ApiError(f"Invalid request body: {error}", param=where[1] if where else None) from None
-    if chat.model not in GPUS:
-        have = ", ".join(GPUS)
-        message = f"The model `{chat.model}` does not exist. This simulation serves: {have}."
-        raise ApiError(message, status=404, param="model", code="model_not_found")
-    if not chat.messages:
-        raise ApiError("`messages` is empty; send at least one message.", param="messages")
-    if chat.n not in {None, 1}:
-        raise ApiError("`n` must be 1: the simulation writes one choice.", param="n")
-    if chat.limit < 1:
-        name = "max_tokens" if chat.max_tokens is not None and chat.max_tokens < 1 else "max_completion_tokens"
-        raise ApiError(f"`{name}` must be at least 1.", param=name)
-    if chat.stream_options is not None and not chat.stream:
-        raise ApiError("`stream_options` is only allowed when `stream` is true.", param="stream_options")
-    return chat
 
 
-def read_knobs(headers: Mapping[str, str], *, streamed: bool) -> Knobs:
-    """The knobs among the request's headers (names in lower case).
+def checked(ask: Ask, field_of_turns: str) -> Ask:
+    """`ask`, if we can answer it.
 
-    Raises ApiError for a value out of range, an unknown row or knob, or a row without a stream.
+    Raises ApiError: 404 for a model we don't have, 400 for no messages at all.
     """
-    knobs: dict[str, Any] = {}
-    for header, value in headers.items():
-        name = header.removeprefix("x-hopbudget-")
-        if name == header:
-            continue
-        if name not in _READERS:
-            have = ", ".join(f"x-hopbudget-{known}" for known in _READERS)
-            raise ApiError(f"Unknown header {header}. The simulation knows: {have}.", param=header)
-        field, read = _READERS[name]
-        try:
-            knobs[field] = read(value)
-        except ValueError as error:
-            raise ApiError(f"Header {header}: {error}.", param=header) from None
-    if "row" in knobs and not streamed:
-        raise ApiError("Header x-hopbudget-row asks for a stream's fault; set `stream` to true.", param="stream")
-    return Knobs(**knobs)
+    check_model(ask.model)
+    if not ask.turns:
+        raise ApiError(f"`{field_of_turns}` is empty; send at least one message.", param=field_of_turns)
+    return ask
 
 
-def _row(value: str) -> str:
-    if value.upper() not in ROWS:
-        raise ValueError(f"no row {value!r}; there are {', '.join(ROWS)}")
-    return value.upper()
+def check_model(name: str) -> None:
+    """Raise ApiError with status 404 unless there is such a model."""
+    if name not in GPUS:
+        message = f"The model `{name}` does not exist. This simulation serves: {', '.join(GPUS)}."
+        raise ApiError(message, status=404, param="model", code="model_not_found")
 
 
-def _seconds(value: str) -> float:
-    try:
-        seconds = float(value)
-    except ValueError:
-        seconds = math.nan
-    if not 0.0 <= seconds <= 3600.0:
-        raise ValueError(f"{value!r} is not a time in seconds between 0 and 3600")
-    return seconds
+def limit_of(**asked: int | None) -> int:
+    """The least of the limits that were set, each under the name of its field."""
+    for name, count in asked.items():
+        if count is not None and count < 1:
+            raise ApiError(f"`{name}` must be at least 1.", param=name)
+    return min([MAX_TOKENS, *(count for count in asked.values() if count is not None)])
 
 
-def _count(value: str) -> int:
-    if not value.isdecimal() or int(value) > MAX_TOKENS:
-        raise ValueError(f"{value!r} is not a whole number up to {MAX_TOKENS}")
-    return int(value)
-
-
-def _positive(value: str) -> int:
-    if (count := _count(value)) < 1:
-        raise ValueError("must be at least 1")
-    return count
-
-
-def _reasoning_field(value: str) -> str:
-    if value not in {"reasoning_content", "reasoning"}:
-        raise ValueError("must be reasoning_content or reasoning")
-    return value
-
-
-_READERS: Final[dict[str, tuple[str, Any]]] = {
-    "row": ("row", _row),
-    "ttft": ("ttft_s", _seconds),
-    "tpot": ("tpot_s", _seconds),
-    "tokens": ("tokens", _positive),
-    "reasoning-tokens": ("reasoning_tokens", _count),
-    "prompt-tokens": ("prompt_tokens", _count),
-    "cached-tokens": ("cached_tokens", _count),
-    "per-chunk": ("per_chunk", _positive),
-    "reasoning-field": ("reasoning_field", _reasoning_field),
-}
+def text_of(content: object) -> str:
+    """The words in a message's content: a string, or parts of which some have a `text` or content of their own."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    return "".join(
+        text_of(part.get("text", part.get("content"))) if isinstance(part, dict) else text_of(part) for part in content
+    )

@@ -1,15 +1,19 @@
 """What one answer will send, and when: the form that the GPU model and the fault rows share.
 
-A script says nothing about any one API. `wire` turns its steps into the bytes of one.
+A script says nothing about any one API. The `wire_*` modules turn its steps into the bytes of one.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-Kind = Literal["role", "text", "reasoning", "tool", "stop", "usage", "done", "ping", "error"]
+Kind = Literal["role", "text", "reasoning", "hidden", "tool", "stop", "usage", "done", "ping", "error", "failed"]
+"""`hidden` is where reasoning begins that nobody gets to read; `error` breaks the stream off, `failed` ends it."""
 Finish = Literal["stop", "length", "tool_calls"]
-ReasoningField = Literal["reasoning_content", "reasoning"]
+ReasoningField = Literal["reasoning_content", "reasoning", "content"]
+"""Where chat completions put reasoning; in `content` it stands between <think> tags."""
+Ending = Literal["close", "reset", "hang", "ping"]
+"""After the last step: close cleanly, reset the connection, say nothing more, or send pings and nothing else."""
 
 FRAGMENT_EVERY_S: Final = 0.0002
 
@@ -54,6 +58,25 @@ class Script:
     finish: Finish = "stop"
     framing: Framing = field(default_factory=Framing)
     reasoning_field: ReasoningField = "reasoning_content"
+    headers: bool = True
+    """Whether the server answers at all."""
+    ending: Ending = "close"
+    end_s: float = 0.0
+    """When the ending comes, if that is after the last step."""
+
+    @property
+    def states_usage(self) -> bool:
+        """Whether the answer says what it cost."""
+        return any(step.kind == "usage" for step in self.steps)
+
+    @property
+    def tool(self) -> str:
+        """The tool that is called, or ''."""
+        return next((step.tool for step in self.steps if step.tool), "")
+
+    def text_of(self, kind: Kind) -> str:
+        """All that the steps of this kind say."""
+        return "".join(step.text for step in self.steps if step.kind == kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +88,11 @@ class Write:
     step: Step | None
 
 
-def event(payload: bytes, framing: Framing) -> bytes:
-    """One server-sent event around `payload`."""
-    return b"".join((b"data:", b" " if framing.space else b"", payload, framing.line_end * 2))
+def event(payload: bytes, framing: Framing, name: str | None = None) -> bytes:
+    """One server-sent event around `payload`, with its type on a line before if it has a name."""
+    space = b" " if framing.space else b""
+    head = b"" if name is None else b"".join((b"event:", space, name.encode(), framing.line_end))
+    return b"".join((head, b"data:", space, payload, framing.line_end * 2))
 
 
 def comment(text: str, framing: Framing) -> bytes:
@@ -75,14 +100,15 @@ def comment(text: str, framing: Framing) -> bytes:
     return f": {text}".encode() + framing.line_end * 2
 
 
-def fragments(step: Step, data: bytes, size: int | None, *, earliest_s: float) -> Iterator[Write]:
+def fragments(step: Step, data: bytes, size: int | None, *, first: int, earliest_s: float) -> Iterator[Write]:
     """`data` in pieces of `size` bytes that lead up to the step's time, so that the last one is on time.
 
-    None of them goes before `earliest_s`, when the event before was complete.
+    The first piece has `first` bytes, which decides where the cuts fall. No piece goes before `earliest_s`, when the
+    event before was complete.
     """
     if size is None or len(data) <= size:
         yield Write(step.after_s, data, step)
         return
-    pieces = [data[start : start + size] for start in range(0, len(data), size)]
+    pieces = [data[:first], *(data[start : start + size] for start in range(first, len(data), size))]
     for left, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
         yield Write(max(earliest_s, step.after_s - left * FRAGMENT_EVERY_S), piece, None if left else step)

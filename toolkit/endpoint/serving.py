@@ -27,33 +27,31 @@ def serve(port: int, host: str = "127.0.0.1", *, seed: int = 0, on_ready: Callab
 
     Raises UserError when the port can't be had (exit 4) or is no port (exit 2).
     """
-    listener = _listen(host, port)
-    server = _server(seed, lambda: on_ready(_address(listener)))
-    handlers = {number: signal.signal(number, _ignore) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        server.run(sockets=[listener])
-    finally:
-        listener.close()
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+    with _listen(host, port) as listener:
+        server = _server(seed, lambda: on_ready(_address(listener)))
+        handlers = {number: signal.signal(number, _ignore) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            server.run(sockets=[listener])
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
 
 @contextmanager
 def running(*, seed: int = 0) -> Iterator[str]:
     """The endpoint on a thread of this process and a free port; gives the base address, and ends with the block."""
-    listener = _listen("127.0.0.1", 0)
-    ready = threading.Event()
-    server = _server(seed, ready.set)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="hopbudget-endpoint")
-    thread.start()
-    try:
-        if not ready.wait(READY_S):
-            raise UserError(f"The simulated endpoint did not start within {READY_S:.0f} s.", Exit.ENVIRONMENT)
-        yield _address(listener)
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
+    with _listen("127.0.0.1", 0) as listener:
+        ready = threading.Event()
+        server = _server(seed, ready.set)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="hopbudget-endpoint")
+        thread.start()
+        try:
+            if not ready.wait(READY_S):
+                raise UserError(f"The simulated endpoint did not start within {READY_S:.0f} s.", Exit.ENVIRONMENT)
+            yield _address(listener)
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 @contextmanager
@@ -116,6 +114,7 @@ def _address(listener: socket.socket) -> str:
 def _server(seed: int, on_ready: Callable[[], None]) -> "uvicorn.Server":
     import uvicorn
 
+    from hopbudget.endpoint.reset import ResettableProtocol
     from hopbudget.endpoint.server import application
 
     class Server(uvicorn.Server):
@@ -125,6 +124,7 @@ def _server(seed: int, on_ready: Callable[[], None]) -> "uvicorn.Server":
 
     config = uvicorn.Config(
         application(seed=seed),
+        http=ResettableProtocol,
         lifespan="off",
         log_level="critical",
         access_log=False,

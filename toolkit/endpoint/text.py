@@ -35,18 +35,32 @@ def words(sentences: tuple[str, ...], start: int) -> Iterator[str]:
             space = " "
 
 
-def example_of(schema: dict[str, Any] | None) -> Any:
-    """A value that fits the everyday part of a JSON schema: types, enums, defaults, required properties."""
+def example_of(schema: dict[str, Any] | None, definitions: dict[str, Any] | None = None) -> Any:
+    """A value that fits the everyday part of a JSON schema: types, enums, defaults, required properties, references.
+
+    `definitions` are those that references may name; the outermost schema brings its own.
+    """
     schema = schema or {}
+    known: dict[str, Any] = {**schema.get("$defs", {}), **(definitions or {})}
+    if "$ref" in schema:
+        name = str(schema["$ref"]).rpartition("/")[2]
+        # A definition is taken out once entered, so that one which names itself comes to an end.
+        return example_of(known.get(name), {other: value for other, value in known.items() if other != name})
     for key in ("default", "const"):
         if key in schema:
             return schema[key]
     if schema.get("enum"):
         return schema["enum"][0]
+    for key in ("anyOf", "oneOf", "allOf"):
+        if schema.get(key):
+            return example_of(schema[key][0], known)
     kind = schema.get("type", "object" if "properties" in schema else "string")
     kind = kind[0] if isinstance(kind, list) and kind else kind
     if kind == "object":
         required = schema.get("required", [])
-        return {name: example_of(part) for name, part in schema.get("properties", {}).items() if name in required}
-    examples = {"array": [], "integer": 1, "number": 1.0, "boolean": True, "null": None}
+        properties = schema.get("properties", {})
+        return {name: example_of(part, known) for name, part in properties.items() if name in required}
+    if kind == "array":
+        return [example_of(schema.get("items"), known)] * int(schema.get("minItems", 0))
+    examples = {"integer": 1, "number": 1.0, "boolean": True, "null": None}
     return examples.get(str(kind), "simulated")

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hopbudget.store import facts
-from hopbudget.store.otlp import Span
 from hopbudget.store.schema import TABLES, Columns, row_columns, span_columns
+from hopbudget.store.spans import Span
 
 
 @dataclass(slots=True)

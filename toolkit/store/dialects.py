@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from hopbudget.store.otlp import CLIENT, Attributes, Span, Value
+from hopbudget.store.spans import CLIENT, Attributes, Span, Value
 from hopbudget.tracing import vocabulary as v
 
 

@@ -18,8 +18,8 @@ import numpy as np
 from hopbudget.errors import Exit, UserError
 from hopbudget.store import schema, spool
 from hopbudget.store.batch import Counts, Part, Traces, group, make_ready
-from hopbudget.store.otlp import Span
 from hopbudget.store.schema import insert
+from hopbudget.store.spans import Span
 
 if TYPE_CHECKING:
     from hopbudget.store.importing import ImportResult
@@ -34,6 +34,9 @@ _WRITE_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     "pandas_analyze_sample": 0,
 }
 _READ_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {"memory_limit": "1GB"}
+_ROW_GROUP: Final = 6_144
+"""Each closing writes the last group of every table anew, so small groups keep the time with the lock short and even:
+a transaction of 20,000 spans takes a half to a quarter of what it takes with DuckDB's usual 122,880 rows."""
 MOST_SPANS: Final = 20_000
 _FEWEST_SPANS: Final = 500
 _LOCK_AIM_S: Final = 0.2
@@ -161,8 +164,7 @@ class Store:
         wait_s = 0.002
         while True:
             try:
-                config = _READ_CONFIG if read_only else _WRITE_CONFIG
-                return duckdb.connect(self.path, read_only=read_only, config=config)
+                return _open_to_read(self.path) if read_only else _open_to_write(self.path)
             except duckdb.Error as error:
                 if not _is_lock(error):
                     raise _explained(error, self.path) from error
@@ -174,6 +176,22 @@ class Store:
                     ) from error
             time.sleep(wait_s * random.uniform(0.5, 1.0))  # so that those who wait don't wake together
             wait_s = min(wait_s * 1.5, 0.05)
+
+
+def _open_to_read(path: Path) -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(path, read_only=True, config=_READ_CONFIG)
+
+
+def _open_to_write(path: Path) -> duckdb.DuckDBPyConnection:
+    con = duckdb.connect(":memory:", config=_WRITE_CONFIG)
+    try:
+        quoted = str(path).replace("'", "''")
+        con.execute(f"ATTACH '{quoted}' AS store (ROW_GROUP_SIZE {_ROW_GROUP})")
+        con.execute("USE store")
+    except BaseException:
+        con.close()
+        raise
+    return con
 
 
 def _guard(path: Path) -> threading.RLock:

@@ -11,8 +11,8 @@ import msgspec
 from hopbudget.store import dialects, hops, outcomes, tree
 from hopbudget.store.dialects import Kind
 from hopbudget.store.intervals import Interval, clip, length
-from hopbudget.store.otlp import Attributes, Span, Value
 from hopbudget.store.rows import HopRow, TrajectoryRow, WorkRow
+from hopbudget.store.spans import Attributes, Span, Value
 from hopbudget.store.tree import Node, Tree
 from hopbudget.tracing import vocabulary as v
 

@@ -6,8 +6,8 @@ import msgspec
 
 from hopbudget.store import dialects, outcomes
 from hopbudget.store.dialects import Kind, Shape, count, number, text, whole
-from hopbudget.store.otlp import Attributes, Value
 from hopbudget.store.rows import HopRow, TrajectoryRow
+from hopbudget.store.spans import Attributes, Value
 from hopbudget.store.tree import Node
 from hopbudget.tracing import gaps
 from hopbudget.tracing import vocabulary as v

@@ -1,79 +1,47 @@
 """Import of OTLP/JSON files: which files, in what batches, with what account of it."""
 
 import glob
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from hopbudget.errors import Exit, UserError
-from hopbudget.store.batch import Counts, Part
-from hopbudget.store.documents import pieces
+from hopbudget.store.documents import decode_lines, parts
+from hopbudget.store.intake import ImportResult, Intake, Rejection, paused_gc
+from hopbudget.store.walker import Piece
 
 if TYPE_CHECKING:
     from hopbudget.store.duck import Progress, Store
 
+__all__ = ["ImportResult", "Rejection", "find_files", "import_paths"]
+
 _ENDINGS: Final = tuple(ending + zipped for ending in (".json", ".jsonl", ".ndjson") for zipped in ("", ".gz"))
-_REJECTIONS_KEPT: Final = 1000
-
-
-class Rejection(NamedTuple):
-    """Something that could not be imported."""
-
-    where: str
-    """File and line."""
-    reason: str
-
-
-@dataclass(slots=True)
-class ImportResult(Counts):
-    """What an import added, and what it could not take."""
-
-    rejected: list[Rejection] = field(default_factory=list)
-    """The first thousand."""
-    rejected_count: int = 0
-
-    def as_json(self) -> dict[str, Any]:
-        """For `--json`."""
-        whole = asdict(self)
-        return whole | {"rejected": [rejection._asdict() for rejection in self.rejected]}
-
-    def reject(self, where: str, reason: str) -> None:
-        """Count it, and keep it if there are not too many."""
-        self.rejected_count += 1
-        if len(self.rejected) < _REJECTIONS_KEPT:
-            self.rejected.append(Rejection(where, reason))
 
 
 def import_paths(store: "Store", paths: Sequence[str | Path], progress: "Progress | None" = None) -> ImportResult:
     """Import files, folders and globs; spans that are stored already are counted as duplicates."""
     files = find_files(paths)
-    total = sum(file.stat().st_size for file in files)
-    result = ImportResult()
-    part = Part()
-    before = 0
-    for file in files:
-        try:
+    sizes = [file.stat().st_size for file in files]
+    intake = Intake(store)
+    with paused_gc():
+        before = 0
+        for file, size in zip(files, sizes, strict=True):
+            try:
+                for part in parts(file, _reporter(progress, file.name, before, sum(sizes))):
+                    if isinstance(part, Piece):
+                        intake.take(str(file), [part])
+                    else:
+                        intake.take(str(file), decode_lines(part))
+            except OSError as error:
+                intake.result.reject(str(file), f"can't be read: {error.strerror or error}")
+            before += size
+        intake.flush()
+    intake.result.files = len(files)
+    return intake.result
 
-            def on_bytes(read: int, name: str = file.name, before: int = before) -> None:
-                if progress:
-                    progress(name, before + read, total)
 
-            for line, decoded in pieces(file, on_bytes):
-                part.spans += decoded.spans
-                part.dropped_content += decoded.dropped_content
-                for reason in decoded.rejected:
-                    result.reject(f"{file}:{line}", reason)
-                if len(part.spans) >= store.batch_spans:
-                    result.add(store.write([part]))
-                    part = Part()
-        except OSError as error:
-            result.reject(str(file), f"can't be read: {error.strerror or error}")
-        before += file.stat().st_size if file.exists() else 0
-    if part.spans or part.dropped_content:
-        result.add(store.write([part]))
-    result.files = len(files)
-    return result
+def _reporter(progress: "Progress | None", name: str, before: int, total: int) -> Callable[[int], None] | None:
+    return (lambda read: progress(name, before + read, total)) if progress else None
 
 
 def find_files(paths: Sequence[str | Path]) -> list[Path]:

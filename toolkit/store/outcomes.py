@@ -3,7 +3,7 @@
 from typing import Final
 
 from hopbudget.store.dialects import Shape, finish_reasons
-from hopbudget.store.otlp import ERROR, OK, Span
+from hopbudget.store.spans import ERROR, OK, Span
 from hopbudget.tracing import vocabulary as v
 
 _OUTCOMES: Final[frozenset[str]] = frozenset(v.OUTCOMES)

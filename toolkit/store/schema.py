@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopbudget.errors import Exit, UserError
-from hopbudget.store.otlp import Attributes, Event, Span
 from hopbudget.store.rows import HopRow, TrajectoryRow, WorkRow
+from hopbudget.store.spans import Attributes, Event, Span
 
 Columns = dict[str, NDArray[Any]]
 Row = TrajectoryRow | HopRow | WorkRow

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from hopbudget.store.dialects import Kind, Shape, kind_of, shape_of
-from hopbudget.store.otlp import SERVER, Span
+from hopbudget.store.spans import SERVER, Span
 
 
 class Node(msgspec.Struct, gc=False, eq=False):

@@ -15,12 +15,13 @@ def checks(name: str, base_url: str, target: Path) -> None:
     """First token, ways out and contract, into a JSON file; each part is written as soon as it is known."""
     from bench.peers.probe import contract, first_token, ways_out
 
+    before = contract.facts()
     adapter = ADAPTERS[name](metrics=True)
     found: dict[str, Any] = {"variant": adapter.variant, "openai": version("openai")}
     parts: dict[str, Callable[[], Any]] = {
         "first_token": lambda: first_token.run(adapter, base_url),
         "ways_out": lambda: ways_out.run(adapter, base_url),
-        "contract": lambda: contract.run(adapter),
+        "contract": lambda: contract.run(adapter, before),
     }
     for part, run in parts.items():
         try:

@@ -1,13 +1,14 @@
 """How each library is set up, called, and asked what it recorded: its documented way, exports kept in memory."""
 
-import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
 from bench.peers.probe.records import Record, first_attributes, first_metrics, holds_text, of_span, output_tokens
 
-CHECK_METRICS: Final = "metrics"
+_HTTP: Final = "instrumentation.httpx"
+"""Scope of spans of the HTTP client, which some libraries instrument as well."""
 
 
 class Adapter:
@@ -30,10 +31,14 @@ class Adapter:
         """Make one call as the application would; `create` is a method of the client, sync or async."""
         return create(**asked)
 
+    def isolated(self) -> AbstractContextManager[Any]:
+        """A scope for one request, where the library's own context is more than context variables."""
+        return nullcontext()
+
     def take(self) -> list[Record]:
         """What was recorded since the last time, and forget it."""
         self.flush()
-        taken = [of_span(span) for span in self.spans]
+        taken = [of_span(span) for span in self.spans if _HTTP not in span.instrumentation_scope.name]
         self.spans.clear()
         return taken
 
@@ -51,11 +56,16 @@ class Adapter:
         trace.set_tracer_provider(provider)
         if self.metrics:
             from opentelemetry.sdk.metrics import MeterProvider
-            from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-            self.reader = InMemoryMetricReader()
+            self.reader = delta_reader()
             metrics.set_meter_provider(MeterProvider([self.reader]))
         return provider
+
+    def left_attached(self) -> bool:
+        """Whether a span begun now, outside of any call, would become the child of one of the library's."""
+        from opentelemetry import trace
+
+        return bool(trace.get_current_span().get_span_context().is_valid)
 
 
 def keeper(kept: list[Any]) -> Any:
@@ -67,6 +77,14 @@ def keeper(kept: list[Any]) -> Any:
             kept.append(span)
 
     return Keep()
+
+
+def delta_reader() -> Any:
+    """A metric reader that gives what was recorded since it was read last."""
+    from opentelemetry.sdk.metrics import Histogram
+    from opentelemetry.sdk.metrics.export import AggregationTemporality, InMemoryMetricReader
+
+    return InMemoryMetricReader(preferred_temporality={Histogram: AggregationTemporality.DELTA})
 
 
 def exporter(kept: list[Any]) -> Any:
@@ -89,6 +107,9 @@ def exporter(kept: list[Any]) -> Any:
 
 class Bare(Adapter):
     """No library: the client alone."""
+
+    def left_attached(self) -> bool:
+        return False
 
 
 class Hopbudget(Adapter):
@@ -183,13 +204,19 @@ class Mlflow(Adapter):
         import os
 
         os.environ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] = "http://127.0.0.1:9"
+        os.environ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] = "http/protobuf"
         import mlflow
         import mlflow.openai
         from mlflow.tracing import provider
 
         provider.get_otlp_exporter = lambda: exporter(self.spans)
         mlflow.openai.autolog()
-        self.flush = lambda: provider.provider.get().force_flush()
+
+        def flush() -> None:
+            if (set_up := provider.provider.get()) is not None:  # it is, from the first span on
+                set_up.force_flush()
+
+        self.flush = flush
 
 
 class Sentry(Adapter):
@@ -213,6 +240,16 @@ class Sentry(Adapter):
             send_default_pii=True,
         )
         self.flush = sentry_sdk.flush
+
+    def isolated(self) -> AbstractContextManager[Any]:
+        import sentry_sdk
+
+        return sentry_sdk.isolation_scope()
+
+    def left_attached(self) -> bool:
+        import sentry_sdk
+
+        return sentry_sdk.get_current_span() is not None
 
     def take(self) -> list[Record]:
         self.flush()
@@ -256,11 +293,10 @@ class AgentOps(Adapter):
     def start(self) -> None:
         import agentops
         from agentops.sdk import core
-        from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
         core.AuthenticatedOTLPExporter = lambda *_, **__: exporter(self.spans)
         core.OTLPMetricExporter = lambda *_, **__: None
-        self.reader = InMemoryMetricReader()
+        self.reader = delta_reader()
         core.PeriodicExportingMetricReader = lambda *_, **__: self.reader
         agentops.init(auto_start_session=False, log_session_replay_url=False)
         self.flush = lambda: core.tracer.provider.force_flush()
@@ -281,7 +317,3 @@ ADAPTERS: Final[dict[str, type[Adapter]]] = {
     "agentops": AgentOps,
 }
 
-
-def dumps(thing: Any) -> str:
-    """As JSON on one line."""
-    return json.dumps(thing, default=str)

@@ -1,10 +1,11 @@
 """What the application gets back, with and without the library: types, attributes, protocols, bytes, exceptions."""
 
 import asyncio
+import contextvars
 import gc
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import openai
@@ -21,44 +22,68 @@ class Boom(Exception):
     """Raised by the transport."""
 
 
-def check(held: dict[str, str], name: str, test: Callable[[], bool]) -> None:
-    """Note `held`, `broken`, or the exception that the test met."""
-    try:
-        held[name] = "held" if test() else "broken"
-    except Exception as error:
-        held[name] = f"{type(error).__name__}: {error}"[:200]
+class Held:
+    """What was found of each point: `held`, `broken`, or what went wrong."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self.found: dict[str, str] = {}
+        self._adapter = adapter
+
+    def check(self, name: str, test: Callable[[], bool]) -> None:
+        """One point, in a context of its own."""
+        contextvars.copy_context().run(self._check, name, test)
+
+    def _check(self, name: str, test: Callable[[], bool]) -> None:
+        with self._adapter.isolated():
+            try:
+                self.found[name] = "held" if test() else "broken"
+            except Exception as error:
+                self.found[name] = f"{type(error).__name__}: {error}"[:200]
+
+    def fresh(self) -> None:
+        """Forget what was recorded so far."""
+        gc.collect()
+        self._adapter.take()
+
+    def spans(self) -> int:
+        """How many spans came since."""
+        gc.collect()
+        return len(self._adapter.take())
 
 
-def run(adapter: Adapter) -> dict[str, str]:
-    """Each point of the contract: `held`, `broken`, or what went wrong."""
-    held: dict[str, str] = {}
+def facts() -> list[str]:
+    """What introspection says of the client's methods; to be asked before and after the library is set up."""
+    methods = (Completions.create, AsyncCompletions.create)
+    return [f"{inspect.signature(method)} {inspect.iscoroutinefunction(method)}" for method in methods]
+
+
+def run(adapter: Adapter, before: list[str]) -> dict[str, str]:
+    """Each point of the contract: `held`, `broken`, or what went wrong; `before` is what `facts` said before."""
+    held = Held(adapter)
+    held.check("introspection of create", lambda: facts() == before)
     _stream(adapter, held)
     _raw(adapter, held)
     _exceptions(adapter, held)
     _request(adapter, held)
-    check(held, "create stays a coroutine function (async)", lambda: inspect.iscoroutinefunction(AsyncCompletions.create))
-    check(held, "signature of create", lambda: "stream_options" in inspect.signature(Completions.create).parameters)
-    asyncio.run(_async(adapter, held))
-    gc.collect()
-    adapter.take()
-    return held
+    for name, test in _async_tests(adapter).items():
+        held.check(name, lambda test=test: asyncio.run(test()))  # type: ignore[misc]
+    held.fresh()
+    return held.found
 
 
 def _opened(adapter: Adapter, transport: Transport) -> Any:
     return adapter.open(transport.sync().chat.completions.create, **ASKED, stream=True)
 
 
-def _stream(adapter: Adapter, held: dict[str, str]) -> None:
-    check(held, "isinstance Stream", lambda: isinstance(_opened(adapter, Transport()), openai.Stream))
-    check(held, "stream.response", lambda: _opened(adapter, Transport()).response.headers["x-request-id"] == "req-1")
-    check(held, "next(stream)", lambda: next(_opened(adapter, Transport())).choices[0].delta.role == "assistant")
-    check(held, "the chunks are those sent", lambda: len(list(_opened(adapter, Transport()))) == CHUNKS)
+def _stream(adapter: Adapter, held: Held) -> None:
+    held.check("isinstance Stream", lambda: isinstance(_opened(adapter, Transport()), openai.Stream))
+    held.check("stream.response", lambda: _opened(adapter, Transport()).response.headers["x-request-id"] == "req-1")
+    held.check("next(stream)", lambda: next(_opened(adapter, Transport())).choices[0].delta.role == "assistant")
+    held.check("the chunks are those sent", lambda: len(list(_opened(adapter, Transport()))) == CHUNKS)
 
     def with_block() -> bool:
         with _opened(adapter, Transport()) as stream:
-            return isinstance(stream, openai.Stream) and len(list(stream)) == CHUNKS
-
-    check(held, "with stream", with_block)
+            return len(list(stream)) == CHUNKS
 
     def closes() -> bool:
         stream = _opened(adapter, Transport())
@@ -66,48 +91,39 @@ def _stream(adapter: Adapter, held: dict[str, str]) -> None:
         stream.close()
         return bool(stream.response.is_closed)
 
-    check(held, "stream.close()", closes)
+    held.check("with stream", with_block)
+    held.check("stream.close()", closes)
 
 
-def _raw(adapter: Adapter, held: dict[str, str]) -> None:
+def _raw(adapter: Adapter, held: Held) -> None:
+    completions = Transport().sync().chat.completions
+
     def whole() -> bool:
-        raw = adapter.open(Transport().sync().chat.completions.with_raw_response.create, **ASKED)
+        raw = adapter.open(completions.with_raw_response.create, **ASKED)
         return raw.headers["x-request-id"] == "req-1" and type(raw.parse()).__name__ == "ChatCompletion"
 
-    check(held, "with_raw_response", whole)
+    def streamed() -> bool:
+        raw = adapter.open(completions.with_raw_response.create, **ASKED, stream=True)
+        parsed = raw.parse()
+        same = raw.headers["x-request-id"] == "req-1" and isinstance(parsed, openai.Stream)
+        return same and len(list(parsed)) == CHUNKS
 
-    def streamed(make: Callable[[], Any], pull: Callable[[Any], Any]) -> Callable[[], bool]:
-        def test() -> bool:
-            adapter.take()
-            raw = make()
-            parsed = pull(raw)
-            right = raw.headers["x-request-id"] == "req-1" and isinstance(parsed, openai.Stream)
-            right = right and len(list(parsed)) == CHUNKS
-            del raw, parsed
-            gc.collect()
-            held["raw stream: spans"] = str(len(adapter.take()))
-            return right
-
-        return test
-
-    client = Transport().sync()
-    check(
-        held,
-        "with_raw_response, stream",
-        streamed(
-            lambda: adapter.open(client.chat.completions.with_raw_response.create, **ASKED, stream=True),
-            lambda raw: raw.parse(),
-        ),
-    )
+    def streamed_is_traced() -> bool:
+        held.fresh()
+        list(adapter.open(completions.with_raw_response.create, **ASKED, stream=True).parse())
+        return held.spans() == 1
 
     def streaming_response() -> bool:
-        with client.chat.completions.with_streaming_response.create(**ASKED) as response:
+        with completions.with_streaming_response.create(**ASKED) as response:
             return response.headers["x-request-id"] == "req-1" and type(response.parse()).__name__ == "ChatCompletion"
 
-    check(held, "with_streaming_response", streaming_response)
+    held.check("with_raw_response", whole)
+    held.check("with_raw_response, stream", streamed)
+    held.check("with_raw_response, stream: one span", streamed_is_traced)
+    held.check("with_streaming_response", streaming_response)
 
 
-def _exceptions(adapter: Adapter, held: dict[str, str]) -> None:
+def _exceptions(adapter: Adapter, held: Held) -> None:
     def in_stream() -> bool:
         boom = Boom("in the stream")
         try:
@@ -120,15 +136,15 @@ def _exceptions(adapter: Adapter, held: dict[str, str]) -> None:
         boom = Boom("before the headers")
         try:
             _opened(adapter, Transport(boom=boom, before=True))
-        except openai.APIConnectionError as caught:
-            return caught.__cause__ is boom
+        except Exception as caught:
+            return caught is boom or caught.__cause__ is boom
         return False
 
-    check(held, "exception in the stream is the same", in_stream)
-    check(held, "exception of the call is the same", before_headers)
+    held.check("the stream's exception", in_stream)
+    held.check("the call's exception", before_headers)
 
 
-def _request(adapter: Adapter, held: dict[str, str]) -> None:
+def _request(adapter: Adapter, held: Held) -> None:
     def body() -> bool:
         transport = Transport()
         list(_opened(adapter, transport))
@@ -138,23 +154,31 @@ def _request(adapter: Adapter, held: dict[str, str]) -> None:
             raise ValueError(f"added {json.dumps(extra)}")
         return bool(sent == {**ASKED, "stream": True})
 
-    check(held, "request body unchanged", body)
+    held.check("request body", body)
 
 
-async def _async(adapter: Adapter, held: dict[str, str]) -> None:
+def _async_tests(adapter: Adapter) -> dict[str, Callable[[], Coroutine[Any, Any, bool]]]:
     async def opened(transport: Transport) -> Any:
         return await adapter.open(transport.async_().chat.completions.create, **ASKED, stream=True)
 
-    stream = await opened(Transport())
-    check(held, "isinstance AsyncStream", lambda: isinstance(stream, openai.AsyncStream))
-    check(held, "stream.response (async)", lambda: stream.response.headers["x-request-id"] == "req-1")
+    async def is_stream() -> bool:
+        return isinstance(await opened(Transport()), openai.AsyncStream)
+
+    async def response() -> bool:
+        return bool((await opened(Transport())).response.headers["x-request-id"] == "req-1")
 
     async def with_block() -> bool:
-        async with await opened(Transport()) as inner:
-            return isinstance(inner, openai.AsyncStream) and len([chunk async for chunk in inner]) == CHUNKS
+        async with await opened(Transport()) as stream:
+            return len([chunk async for chunk in stream]) == CHUNKS
 
     async def by_anext() -> bool:
         return bool((await anext(await opened(Transport()))).choices[0].delta.role == "assistant")
+
+    async def closes() -> bool:
+        stream = await opened(Transport())
+        await anext(aiter(stream))
+        await stream.close()
+        return bool(stream.response.is_closed)
 
     async def raw() -> bool:
         create = Transport().async_().chat.completions.with_raw_response.create
@@ -171,13 +195,12 @@ async def _async(adapter: Adapter, held: dict[str, str]) -> None:
             return caught is boom
         return False
 
-    for name, test in {
+    return {
+        "isinstance AsyncStream": is_stream,
+        "stream.response, async": response,
         "async with stream": with_block,
         "anext(stream)": by_anext,
-        "with_raw_response, stream (async)": raw,
-        "exception in the stream is the same (async)": in_stream,
-    }.items():
-        try:
-            held[name] = "held" if await test() else "broken"
-        except Exception as error:
-            held[name] = f"{type(error).__name__}: {error}"[:200]
+        "stream.close(), async": closes,
+        "with_raw_response, stream, async": raw,
+        "the stream's exception, async": in_stream,
+    }

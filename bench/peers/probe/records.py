@@ -27,6 +27,7 @@ class Record:
     end_ns: int
     status: str
     error: str | None = None
+    outcome: str | None = None
     tokens: int | None = None
     text_kept: bool = False
     first_s: dict[str, float] = field(default_factory=dict)
@@ -52,6 +53,7 @@ def of_span(span: Any) -> Record:
         end_ns=span.end_time,
         status=status,
         error=None if error is None else str(error),
+        outcome=attributes.get("hopbudget.outcome"),
         tokens=output_tokens(attributes),
         text_kept=holds_text([attributes, [dict(event.attributes or {}) for event in span.events]]),
         first_s={**first_attributes(attributes, span.start_time), **_first_events(span)},

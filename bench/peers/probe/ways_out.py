@@ -5,6 +5,7 @@ collector run; what was recorded then is all there will be.
 """
 
 import asyncio
+import contextvars
 import gc
 import time
 from collections.abc import Awaitable, Callable
@@ -187,31 +188,32 @@ ASYNC: Final[dict[str, tuple[str, Callable[[Any], Awaitable[int]]]]] = {
 
 
 def run(adapter: Adapter, base_url: str) -> dict[str, dict[str, Any]]:
-    """Every way, sync and async: the records of each, and how long after the last event each of them ends."""
+    """Every way, sync and async: the records of each, and how long after the last event each of them ends.
+
+    Each way is gone in a context of its own, so that what one leaves behind does not spoil the next.
+    """
     import openai
 
-    found: dict[str, dict[str, Any]] = {"sync": {}, "async": {}}
-    client = openai.OpenAI(base_url=base_url, api_key="simulated", max_retries=0)
     adapter.take()
+    client = openai.OpenAI(base_url=base_url, api_key="simulated", max_retries=0)
+    found: dict[str, dict[str, Any]] = {"sync": {}}
     for name, (row, way) in SYNC.items():
-        found["sync"][name] = guarded(lambda row=row, way=way: _sync(adapter, client, row, way))
+        found["sync"][name] = contextvars.copy_context().run(_sync, adapter, client, row, way)
     client.close()
     found["async"] = asyncio.run(_all_async(adapter, base_url))
     return found
 
 
-def guarded(ask_it: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What was found, or the exception that the library put in the application's way."""
-    try:
-        return ask_it()
-    except Exception as error:
-        return {"raised": f"{type(error).__name__}: {error}"}
-
-
 def _sync(adapter: Adapter, client: Any, row: str, way: Callable[[Any], int]) -> dict[str, Any]:
-    last_ns = way(adapter.open(client.chat.completions.create, **ask(row)))
-    gc.collect()
-    return _found(adapter, last_ns)
+    with adapter.isolated():
+        raised = None
+        last_ns = 0
+        try:
+            last_ns = way(adapter.open(client.chat.completions.create, **ask(row)))
+        except Exception as error:  # the library's own, in the application's way
+            raised = f"{type(error).__name__}: {error}"
+        gc.collect()
+        return _found(adapter, last_ns or time.time_ns(), raised)
 
 
 async def _all_async(adapter: Adapter, base_url: str) -> dict[str, Any]:
@@ -220,22 +222,31 @@ async def _all_async(adapter: Adapter, base_url: str) -> dict[str, Any]:
     client = openai.AsyncOpenAI(base_url=base_url, api_key="simulated", max_retries=0)
     found: dict[str, Any] = {}
     for name, (row, way) in ASYNC.items():
-        try:
-            last_ns = await way(await adapter.open(client.chat.completions.create, **ask(row)))
-        except Exception as error:
-            found[name] = {"raised": f"{type(error).__name__}: {error}"}
-            continue
-        for _ in range(2):
-            gc.collect()
-            await asyncio.sleep(0.02)  # collected async generators are closed by the loop
-        found[name] = _found(adapter, last_ns)
+        found[name] = await asyncio.create_task(_async(adapter, client, row, way))
     await client.close()
     return found
 
 
-def _found(adapter: Adapter, last_ns: int) -> dict[str, Any]:
+async def _async(adapter: Adapter, client: Any, row: str, way: Callable[[Any], Awaitable[int]]) -> dict[str, Any]:
+    with adapter.isolated():
+        raised = None
+        last_ns = 0
+        try:
+            last_ns = await way(await adapter.open(client.chat.completions.create, **ask(row)))
+        except Exception as error:
+            raised = f"{type(error).__name__}: {error}"
+        for _ in range(2):
+            gc.collect()
+            await asyncio.sleep(0.02)  # the loop closes collected async generators
+        return _found(adapter, last_ns or time.time_ns(), raised)
+
+
+def _found(adapter: Adapter, last_ns: int, raised: str | None) -> dict[str, Any]:
+    left = adapter.left_attached()
     records = adapter.take()
     return {
+        "raised": raised,
         "spans": len(records),
+        "left_attached": left,
         "records": [{**record.as_json(), "late_s": (record.end_ns - last_ns) / 1e9} for record in records],
     }

@@ -1,0 +1,121 @@
+"""Following the HTTP response under a client's answer: who reads its bytes, and who closes it.
+
+Works for httpx and httpx2 alike. As with streams the class is exchanged for a subclass of the same name, here until
+the response is closed, which every response that is read to its end is.
+"""
+
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Final
+
+from hopbudget.tracing.handle import BUSY, Follower, Handle
+from hopbudget.tracing.objects import HANDLE, async_steps, steps
+
+_CLOSED_FOR: Final = "_hopbudget_closed_for"
+_subclasses: Final[dict[tuple[type, bool], type]] = {}
+
+
+def follow_body(response: Any, follower: Follower) -> bool:
+    """Follow whoever reads the response's bytes, whole or in pieces; False if it can't be followed."""
+    handle = Handle(follower)
+    if _exchange(response, HANDLE, handle, reading=True):
+        return True
+    handle.ended = True  # it has nothing to tell
+    return False
+
+
+def hear_close(response: Any, handle: Handle) -> None:
+    """Tell the handle of a stream when the response under it is closed, which helpers do past the stream."""
+    _exchange(response, _CLOSED_FOR, weakref.ref(handle), reading=False)
+
+
+def is_read(response: Any) -> bool:
+    """Whether the response's body is in memory already."""
+    return hasattr(response, "_content")
+
+
+def _exchange(response: Any, key: str, value: Any, *, reading: bool) -> bool:
+    cls = type(response)
+    if not hasattr(cls, "iter_bytes") or not hasattr(cls, "aiter_bytes"):
+        return False
+    try:
+        response.__dict__[key] = value
+        response.__class__ = _subclass(cls, reading)
+    except (TypeError, AttributeError):
+        getattr(response, "__dict__", {}).pop(key, None)
+        return False
+    return True
+
+
+def _subclass(cls: type, reading: bool) -> type:
+    if (cls, reading) not in _subclasses:
+        members: dict[str, Any] = {
+            "__slots__": (),
+            "__module__": cls.__module__,
+            "__qualname__": cls.__qualname__,
+            "__doc__": cls.__doc__,
+        }
+
+        def restore(response: Any) -> None:
+            if type(response) is exchanged:
+                response.__class__ = cls
+
+        for name, make in {"close": _close, "aclose": _aclose}.items():
+            members[name] = make(getattr(cls, name), restore)
+        if reading:
+            for name, look in {"iter": _pieces, "aiter": _apieces}.items():
+                for what in ("bytes", "raw"):
+                    members[f"{name}_{what}"] = look(getattr(cls, f"{name}_{what}"))
+        exchanged = type(cls)(cls.__name__, (cls,), members)
+        _subclasses[cls, reading] = exchanged
+    return _subclasses[cls, reading]
+
+
+def _handle(response: Any) -> Handle | None:
+    """Who is to be told of what is read; nobody while the response reads from itself, or once all is told."""
+    handle: Handle | None = response.__dict__.get(HANDLE)
+    return None if handle is None or handle.ended or handle.state == BUSY else handle
+
+
+def _pieces(plain: Callable[..., Iterator[bytes]]) -> Callable[..., Iterator[bytes]]:
+    def pieces(self: Any, *args: Any, **kwargs: Any) -> Iterator[bytes]:
+        handle = _handle(self)
+        iterator = plain(self, *args, **kwargs)
+        return iterator if handle is None else steps(iterator, handle, self)
+
+    return pieces
+
+
+def _apieces(plain: Callable[..., AsyncIterator[bytes]]) -> Callable[..., AsyncIterator[bytes]]:
+    def pieces(self: Any, *args: Any, **kwargs: Any) -> AsyncIterator[bytes]:
+        handle = _handle(self)
+        iterator = plain(self, *args, **kwargs)
+        return iterator if handle is None else async_steps(iterator, handle, self)
+
+    return pieces
+
+
+def _closing(response: Any, restore: Callable[[Any], None]) -> None:
+    own = response.__dict__
+    handle: Handle | None = own.pop(HANDLE, None)
+    if handle is None and _CLOSED_FOR in own:
+        handle = own.pop(_CLOSED_FOR)()
+    restore(response)
+    if handle is not None:
+        handle.closing()
+
+
+def _close(plain: Callable[[Any], None], restore: Callable[[Any], None]) -> Callable[[Any], None]:
+    def close(self: Any) -> None:
+        _closing(self, restore)
+        plain(self)
+
+    return close
+
+
+def _aclose(plain: Callable[[Any], Any], restore: Callable[[Any], None]) -> Callable[[Any], Any]:
+    async def aclose(self: Any) -> None:
+        _closing(self, restore)
+        await plain(self)
+
+    return aclose

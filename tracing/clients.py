@@ -1,0 +1,327 @@
+"""Auto-instrumentation: every model call of the known clients is a hop, without a change to the program.
+
+The clients of OpenAI and Anthropic come out of one generator: each request, of whatever method, raw or streamed or
+parsed, passes one function, which retries inside. That function is wrapped, in the class and once. A library with a
+transport of its own is wrapped at the functions its users call.
+"""
+
+import functools
+import inspect
+import sys
+import threading
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final, NamedTuple
+
+from opentelemetry.context import attach, get_current
+
+from hopbudget.tracing import vocabulary as v
+from hopbudget.tracing.imports import Hooks
+from hopbudget.tracing.propagate import add_headers
+from hopbudget.tracing.readers import CHAT, COMPLETIONS, MESSAGES, RESPONSES
+from hopbudget.tracing.reading import Format, get, word
+from hopbudget.tracing.requests import Request, begin_request, current_request
+from hopbudget.tracing.scope import recorder_failed
+
+
+class Route(NamedTuple):
+    """A path that model calls are posted to."""
+
+    path: str
+    operation: str
+    format: Format
+
+
+ROUTES: Final = (
+    Route("/chat/completions", v.CHAT, CHAT),
+    Route("/completions", v.TEXT_COMPLETION, COMPLETIONS),
+    Route("/responses", v.CHAT, RESPONSES),
+    Route("/v1/messages", v.CHAT, MESSAGES),
+)
+"""The first that a request's path ends with says what it is. What ends with none is no model call."""
+
+PROVIDERS: Final = (
+    ("openai.lib.azure", "azure.ai.openai"),
+    ("openai.lib.bedrock", "aws.bedrock"),
+    ("anthropic.lib.bedrock", "aws.bedrock"),
+    ("anthropic.lib.aws", "aws.bedrock"),
+    ("anthropic.lib.vertex", "gcp.vertex_ai"),
+    ("anthropic.lib.google_cloud", "gcp.vertex_ai"),
+    ("openai", "openai"),
+    ("anthropic", "anthropic"),
+)
+"""`gen_ai.provider.name` by the module that the client's class, or one it derives from, comes from."""
+
+FUNCTIONS: Final = {
+    "litellm": (
+        ("completion", CHAT),
+        ("acompletion", CHAT),
+        ("text_completion", COMPLETIONS),
+        ("atext_completion", COMPLETIONS),
+        ("responses", RESPONSES),
+        ("aresponses", RESPONSES),
+    ),
+}
+"""Functions of libraries with a transport of their own, and what they return."""
+
+_PORTS: Final = {"https": 443, "http": 80}
+
+
+def instrument() -> None:
+    """Make every model call of the openai, anthropic and litellm clients a hop, also of those imported later.
+
+    A call inside of a hop is that hop's call; any other is a hop by itself. Calling it again changes nothing.
+    """
+    with _lock:
+        _hooks.install(_APPLY)
+
+
+def uninstrument() -> None:
+    """Take back what `instrument` did: the clients are as they were."""
+    with _lock:
+        _hooks.remove()
+        while _patches:
+            _patches.pop().undo()
+
+
+# Wrapping ----------------------------------------------------------------------------------------------------------
+
+
+class _Patch:
+    """One exchanged function; `undo` puts the original back, unless somebody else has wrapped ours since."""
+
+    def __init__(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        self.owner = owner
+        self.name = name
+        self.original = vars(owner)[name]
+        self.ours = make(self.original)
+        self.ours._hopbudget_active = True
+        setattr(owner, name, self.ours)
+
+    def undo(self) -> None:
+        self.ours._hopbudget_active = False
+        if vars(self.owner).get(self.name) is self.ours:
+            setattr(self.owner, self.name, self.original)
+
+
+_lock: Final = threading.RLock()
+_hooks: Final = Hooks()
+_patches: Final[list[_Patch]] = []
+
+
+def _patch(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    if name in vars(owner):
+        _patches.append(_Patch(owner, name, make))
+
+
+def _apply_stainless(module: ModuleType) -> None:
+    for cls in (module.SyncAPIClient, module.AsyncAPIClient):
+        _patch(cls, "request", _request)
+        _patch(cls, "_sleep_for_retry", _sleep)
+    _patch(module.BaseClient, "_build_request", _build)
+
+
+def _apply_functions(module: ModuleType) -> None:
+    for name, format in FUNCTIONS[module.__name__]:
+        for owner in (module, sys.modules.get(f"{module.__name__}.main")):
+            if owner is not None:
+                _patch(owner, name, functools.partial(_function, format=format))
+
+
+_APPLY: Final[dict[str, Callable[[ModuleType], None]]] = {
+    "openai._base_client": _apply_stainless,
+    "anthropic._base_client": _apply_stainless,
+    **dict.fromkeys(FUNCTIONS, _apply_functions),
+}
+"""What to do with each module once it is imported."""
+
+
+def _wrapper(plain: Any, call: Callable[..., Any], call_async: Callable[..., Any]) -> Any:
+    """`plain` with `call` around it, of the same kind and signature."""
+    if inspect.iscoroutinefunction(plain):
+
+        @functools.wraps(plain)
+        async def wrapped_async(*args: Any, **kwargs: Any) -> Any:
+            return await (call_async if wrapped_async._hopbudget_active else plain)(*args, **kwargs)  # type: ignore[attr-defined]
+
+        return wrapped_async
+
+    @functools.wraps(plain)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return (call if wrapped._hopbudget_active else plain)(*args, **kwargs)  # type: ignore[attr-defined]
+
+    return wrapped
+
+
+def _request(plain: Any) -> Any:
+    def call(client: Any, cast_to: Any, options: Any, *args: Any, **kwargs: Any) -> Any:
+        request = _begin(client, options)
+        if request is None:
+            return plain(client, cast_to, options, *args, **kwargs)
+        return _run(request, bool(kwargs.get("stream")), plain, client, cast_to, options, *args, **kwargs)
+
+    async def call_async(client: Any, cast_to: Any, options: Any, *args: Any, **kwargs: Any) -> Any:
+        request = _begin(client, options)
+        if request is None:
+            return await plain(client, cast_to, options, *args, **kwargs)
+        return await _run_async(request, bool(kwargs.get("stream")), plain, client, cast_to, options, *args, **kwargs)
+
+    return _wrapper(plain, call, call_async)
+
+
+def _function(plain: Any, format: Format) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        request = _begin_outer(args, kwargs, format)
+        if request is None:
+            return plain(*args, **kwargs)
+        return _run(request, bool(kwargs.get("stream")), plain, *args, **kwargs)
+
+    async def call_async(*args: Any, **kwargs: Any) -> Any:
+        request = _begin_outer(args, kwargs, format)
+        if request is None:
+            return await plain(*args, **kwargs)
+        return await _run_async(request, bool(kwargs.get("stream")), plain, *args, **kwargs)
+
+    return _wrapper(plain, call, call_async)
+
+
+def _run(request: Request, stream: bool, plain: Any, /, *args: Any, **kwargs: Any) -> Any:
+    outside = get_current()
+    attach(request.context)
+    try:
+        result = plain(*args, **kwargs)
+    except BaseException as exc:
+        _failed(request, exc)
+        raise
+    finally:
+        attach(outside)
+    return _answered(request, result, stream)
+
+
+async def _run_async(request: Request, stream: bool, plain: Any, /, *args: Any, **kwargs: Any) -> Any:
+    outside = get_current()
+    attach(request.context)
+    try:
+        result = await plain(*args, **kwargs)
+    except BaseException as exc:
+        # A coroutine collected while it waits is closed in somebody else's context.
+        if not isinstance(exc, GeneratorExit) or get_current() is request.context:
+            attach(outside)
+        _failed(request, exc)
+        raise
+    attach(outside)
+    return _answered(request, result, stream)
+
+
+def _failed(request: Request, exc: BaseException) -> None:
+    try:
+        request.failed(exc)
+    except Exception:
+        recorder_failed()
+
+
+def _answered(request: Request, result: Any, stream: bool) -> Any:
+    try:
+        return request.answered(result, stream=stream)
+    except Exception:
+        recorder_failed()
+        return result
+
+
+def _sleep(plain: Any) -> Any:
+    def before() -> Request | None:
+        request = current_request()
+        if request is not None:
+            request.sleeps()
+        return request
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        request = before()
+        plain(*args, **kwargs)
+        if request is not None:
+            request.wakes()
+
+    async def call_async(*args: Any, **kwargs: Any) -> Any:
+        request = before()
+        await plain(*args, **kwargs)
+        if request is not None:
+            request.wakes()
+
+    return _wrapper(plain, call, call_async)
+
+
+def _build(plain: Any) -> Any:
+    def call(client: Any, *args: Any, **kwargs: Any) -> Any:
+        request = plain(client, *args, **kwargs)
+        try:
+            if current_request() is not None and not _signs(client):
+                add_headers(request.headers)
+        except Exception:
+            recorder_failed()
+        return request
+
+    return _wrapper(plain, call, call)
+
+
+def _signs(client: Any) -> bool:
+    """Whether the client may sign its requests' headers, which nobody must add to then.
+
+    An HTTP instrumentation that puts its own `traceparent` in place of ours would make the signature wrong.
+    """
+    prepares = type(client)._prepare_request
+    return bool(
+        prepares.__module__.rpartition(".")[2] not in {"_base_client", "_client"} or ".lib." in prepares.__module__
+    )
+
+
+# What a request is -------------------------------------------------------------------------------------------------
+
+
+def _begin(client: Any, options: Any) -> Request | None:
+    try:
+        route = _route(options)
+        return None if route is None else begin_request(_facts(client, options, route), route.format)
+    except Exception:
+        recorder_failed()
+        return None
+
+
+def _begin_outer(args: tuple[Any, ...], kwargs: dict[str, Any], format: Format) -> Request | None:
+    try:
+        model = word(kwargs.get("model") or next(iter(args), None))
+        operation = v.TEXT_COMPLETION if format is COMPLETIONS else v.CHAT
+        facts = {v.OPERATION: operation} | ({} if model is None else {v.REQUEST_MODEL: model})
+        return begin_request(facts, format, outer=True)
+    except Exception:
+        recorder_failed()
+        return None
+
+
+def _route(options: Any) -> Route | None:
+    if options.method.lower() != "post":
+        return None
+    path = str(options.url).partition("?")[0]
+    return next((route for route in ROUTES if path.endswith(route.path)), None)
+
+
+def _facts(client: Any, options: Any, route: Route) -> dict[str, Any]:
+    facts: dict[str, Any] = {v.OPERATION: route.operation, v.PROVIDER: _provider(type(client))}
+    model = word(get(options.json_data, "model"))
+    if model is not None:
+        facts[v.REQUEST_MODEL] = model
+    url = client.base_url
+    if url.host:
+        facts[v.SERVER_ADDRESS] = url.host
+        port = url.port or _PORTS.get(url.scheme)
+        if port is not None:
+            facts[v.SERVER_PORT] = port
+    return facts
+
+
+@functools.lru_cache(maxsize=64)
+def _provider(cls: type) -> str:
+    modules = [base.__module__ for base in cls.__mro__]
+    for start, provider in PROVIDERS:
+        if any(module == start or module.startswith(f"{start}.") for module in modules):
+            return provider
+    return modules[0].partition(".")[0]

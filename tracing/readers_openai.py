@@ -1,0 +1,244 @@
+"""The formats of OpenAI: chat completions, completions, and the events of responses."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hopbudget.tracing.reading import LENGTH, Format, Reading, Usage, count, error_type, get, word
+
+_REPLY_ENDED: Final = {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
+_SUMMARIES: Final = "response.reasoning_summary"
+_REASONING: Final = "response.reasoning_text"
+_LIMIT_REACHED: Final = "max_output_tokens"
+
+
+def _usage(thing: Any) -> Usage | None:
+    if thing is None:
+        return None
+    return Usage(
+        input=count(thing, "prompt_tokens"),
+        output=count(thing, "completion_tokens"),
+        cached=count(get(thing, "prompt_tokens_details"), "cached_tokens"),
+        reasoning=count(get(thing, "completion_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def _call_text(call: Any) -> str:
+    function = get(call, "function") or call
+    return (word(get(function, "name")) or "") + (word(get(function, "arguments")) or "")
+
+
+def read_chat_chunk(chunk: Any) -> Reading:
+    """An OpenAI chat completion chunk: role-only, empty and usage-only chunks carry no generated token."""
+    content: list[str] = []
+    other: list[str] = []
+    reasoned = called = False
+    finish: str | None = None
+    for choice in get(chunk, "choices") or ():
+        finish = word(get(choice, "finish_reason")) or finish
+        delta = get(choice, "delta")
+        if delta is None:
+            continue
+        reasoning = word(get(delta, "reasoning_content")) or word(get(delta, "reasoning"))
+        if reasoning:
+            reasoned = True
+            other.append(reasoning)
+        calls = [*(get(delta, "tool_calls") or ())]
+        if get(delta, "function_call"):
+            calls.append(get(delta, "function_call"))
+        called = called or bool(calls)
+        other.extend(_call_text(call) for call in calls)
+        other.append(word(get(delta, "refusal")) or "")
+        content.append(word(get(delta, "content")) or "")
+    answer = "".join(content)
+    text = "".join(other) + answer
+    return Reading(
+        text=text,
+        answer=answer,
+        generated=bool(text) or called,
+        reasoning=reasoned,
+        finish=finish,
+        usage=_usage(get(chunk, "usage")),
+        model=word(get(chunk, "model")),
+        error=error_type(get(chunk, "error")),
+    )
+
+
+def quick_chat_chunk(chunk: Any) -> str | None:
+    """The text of a chat chunk that carries answer text and nothing else; None when in doubt."""
+    try:
+        own = chunk.__dict__
+        (choice,) = own["choices"]
+        if own["usage"] is not None:
+            return None
+        own = choice.__dict__
+        if own["finish_reason"] is not None:
+            return None
+        delta = own["delta"]
+        if len(delta.__pydantic_fields_set__) != 1 and _says_more(delta):
+            return None
+        text: str | None = delta.content
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+    return text or None
+
+
+def _says_more(delta: Any) -> bool:
+    """Whether a delta carries more than a text and the role."""
+    own = delta.__dict__
+    if own["tool_calls"] or own["refusal"] or own["function_call"]:
+        return True
+    extra = delta.__pydantic_extra__
+    return bool(extra) and any(extra.values())
+
+
+def _is_chat_chunk(thing: object) -> bool:
+    if isinstance(thing, Mapping):
+        return "choices" in thing or ("error" in thing and "type" not in thing)
+    return get(thing, "choices") is not None
+
+
+def read_chat_reply(reply: Any) -> Reading | None:
+    """A whole chat completion."""
+    return _choices_reply(reply, "message")
+
+
+def read_completion_chunk(chunk: Any) -> Reading:
+    """A chunk of the older completions: the text of each choice."""
+    texts: list[str] = []
+    finish: str | None = None
+    for choice in get(chunk, "choices") or ():
+        finish = word(get(choice, "finish_reason")) or finish
+        texts.append(word(get(choice, "text")) or "")
+    text = "".join(texts)
+    return Reading(
+        text=text,
+        answer=text,
+        generated=bool(text),
+        finish=finish,
+        usage=_usage(get(chunk, "usage")),
+        model=word(get(chunk, "model")),
+        error=error_type(get(chunk, "error")),
+    )
+
+
+def _is_completion_chunk(thing: object) -> bool:
+    choices = get(thing, "choices")
+    return isinstance(choices, (list, tuple)) and bool(choices) and get(choices[0], "text") is not None
+
+
+def read_completion_reply(reply: Any) -> Reading | None:
+    """A whole completion of the older kind."""
+    return _choices_reply(reply, "text")
+
+
+def _choices_reply(reply: Any, part: str) -> Reading | None:
+    choices = get(reply, "choices")
+    if not isinstance(choices, (list, tuple)) or all(get(choice, part) is None for choice in choices):
+        return None
+    reasons = [reason for choice in choices if (reason := word(get(choice, "finish_reason")))]
+    return Reading(
+        generated=True,
+        finish=LENGTH if LENGTH in reasons else next(iter(reasons), None),
+        usage=_usage(get(reply, "usage")),
+        model=word(get(reply, "model")),
+        error=error_type(get(reply, "error")),
+        id=word(get(reply, "id")),
+    )
+
+
+def _is_event(thing: object) -> bool:
+    kind = get(thing, "type")
+    return isinstance(kind, str) and (
+        kind.startswith("response.") or (kind == "error" and get(thing, "sequence_number") is not None)
+    )
+
+
+def read_response_event(event: Any) -> Reading:
+    """An event of a response: every `.delta` with a text carries tokens, an answer if it is of the output's text."""
+    kind = word(get(event, "type")) or ""
+    if kind.endswith(".delta"):
+        return _response_delta(kind, word(get(event, "delta")) or "")
+    if kind == "error":
+        return Reading(error=word(get(event, "code")) or error_type(get(event, "error")) or "error")
+    response = get(event, "response")
+    if response is None:
+        return Reading()
+    if kind in _REPLY_ENDED:
+        return _response(response)
+    return Reading(model=word(get(response, "model")))
+
+
+def _response_delta(kind: str, text: str) -> Reading:
+    return Reading(
+        text=text,
+        answer=text if kind == "response.output_text.delta" else "",
+        generated=bool(text),
+        reasoning=kind.startswith(_REASONING),
+        summary=kind.startswith(_SUMMARIES),
+    )
+
+
+def _quick_response_event(event: Any) -> str | None:
+    own = getattr(event, "__dict__", None)
+    if own is None or own.get("type") != "response.output_text.delta":
+        return None
+    text = own.get("delta")
+    return text if isinstance(text, str) and text else None
+
+
+def read_response_reply(reply: Any) -> Reading | None:
+    """A whole response; one that goes on in the background has not finished."""
+    return _response(reply) if get(reply, "object") == "response" else None
+
+
+def _response(response: Any) -> Reading:
+    status = word(get(response, "status"))
+    finish: str | None = None
+    if status == "completed":
+        finish = "stop"
+    elif status == "incomplete":
+        finish = word(get(get(response, "incomplete_details"), "reason")) or status
+    usage = get(response, "usage")
+    error = None
+    if status in {"failed", "cancelled"}:
+        error = word(get(get(response, "error"), "code")) or status
+    return Reading(
+        finish=LENGTH if finish == _LIMIT_REACHED else finish,
+        ended=finish is not None or error is not None,
+        usage=None
+        if usage is None
+        else Usage(
+            input=count(usage, "input_tokens"),
+            output=count(usage, "output_tokens"),
+            cached=count(get(usage, "input_tokens_details"), "cached_tokens"),
+            reasoning=count(get(usage, "output_tokens_details"), "reasoning_tokens"),
+        ),
+        model=word(get(response, "model")),
+        error=error,
+        id=word(get(response, "id")),
+    )
+
+
+CHAT: Final = Format(
+    "openai.chat",
+    is_chunk=_is_chat_chunk,
+    read=read_chat_chunk,
+    reply=read_chat_reply,
+    quick=quick_chat_chunk,
+    end_mark=True,
+)
+COMPLETIONS: Final = Format(
+    "openai.completions",
+    is_chunk=_is_completion_chunk,
+    read=read_completion_chunk,
+    reply=read_completion_reply,
+    end_mark=True,
+)
+RESPONSES: Final = Format(
+    "openai.responses",
+    is_chunk=_is_event,
+    read=read_response_event,
+    reply=read_response_reply,
+    quick=_quick_response_event,
+    end_mark=True,
+)
