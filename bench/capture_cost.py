@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import openai
-from hopbudget.tracing import hop, scope, watch
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.trace import SpanKind
 
 from bench.timing_generator import timed
+from hopbudget.tracing import hop, scope, watch
 
 ROUNDS: Final = 41
 CALLS: Final = 200

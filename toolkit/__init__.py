@@ -2,12 +2,25 @@
 
 from typing import TYPE_CHECKING
 
-from hopbudget.tracing import hop, pause, trajectory, watch, work
+from hopbudget.tracing import Reading, hop, pause, trajectory, watch, work
 
 if TYPE_CHECKING:
     from hopbudget.local import flush, init
+    from hopbudget.tracing import environment, instrument, uninstrument
 
-__all__ = ["flush", "hop", "init", "pause", "trajectory", "watch", "work"]
+__all__ = [
+    "Reading",
+    "environment",
+    "flush",
+    "hop",
+    "init",
+    "instrument",
+    "pause",
+    "trajectory",
+    "uninstrument",
+    "watch",
+    "work",
+]
 
 
 def __getattr__(name: str) -> object:
@@ -16,4 +29,8 @@ def __getattr__(name: str) -> object:
         from hopbudget import local
 
         return getattr(local, name)
+    if name in {"environment", "instrument", "uninstrument"}:
+        from hopbudget import tracing
+
+        return getattr(tracing, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -28,7 +28,8 @@ except ImportError as error:
 from hopbudget.store.spool import spool_folder
 
 _processor: SpoolProcessor | None = None
-_lock = threading.Lock()
+_private: TracerProvider | None = None
+_lock = threading.RLock()
 
 
 def init(
@@ -44,22 +45,62 @@ def init(
     process in the store, if no TracerProvider was set. Calling it again moves on to the store then given. Raises
     UserError if the TracerProvider in use takes no span processors.
     """
-    global _processor  # noqa: PLW0603 - one spool a process
     folder = spool_folder(Path(store).absolute())
     with _lock:
         scope.setup.tokenizer = tokenizer
+        if _private is not None:
+            _go_public(_private)
+        if _processor is None:
+            processor = SpoolProcessor(folder)
+            _add(processor, service)
+            _keep(processor)
+        elif _processor.spool.folder != folder:
+            _processor.move(folder)
+
+
+def begin_private(store: Path) -> None:
+    """As `init`, but with a TracerProvider that only capture of ours knows, so that the program may still set one."""
+    global _private  # noqa: PLW0603
+    with _lock:
         if _processor is not None:
-            if _processor.spool.folder != folder:
-                _processor.move(folder)
             return
-        processor = SpoolProcessor(folder)
-        _add(processor, service)
-        _processor = processor
-        atexit.register(_at_exit)
-        _flush_on_sigterm()
-        _flush_in_workers()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(before=_flush_in_workers)
+        processor = SpoolProcessor(spool_folder(store.absolute()))
+        if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+            _private = TracerProvider(shutdown_on_exit=False)
+            _private.add_span_processor(processor)
+            scope.setup.provider = _private
+        else:
+            _add(processor, None)
+        _keep(processor)
+
+
+def leave_private(provider: trace.TracerProvider) -> None:
+    """The program set this TracerProvider: from now on it feeds the store, where `begin_private` had to do."""
+    global _private  # noqa: PLW0603
+    with _lock:
+        add: Any = getattr(provider, "add_span_processor", None)
+        if _private is None or _processor is None or add is None or trace.get_tracer_provider() is not provider:
+            return
+        if provider is not _private:
+            add(_processor)
+        _private = scope.setup.provider = None
+
+
+def _go_public(private: TracerProvider) -> None:
+    """The program asks for the local store itself, and with it for a TracerProvider that everybody knows."""
+    global _private  # noqa: PLW0603
+    _private = scope.setup.provider = None
+    trace.set_tracer_provider(private)
+
+
+def _keep(processor: SpoolProcessor) -> None:
+    global _processor  # noqa: PLW0603 - one spool a process
+    _processor = processor
+    atexit.register(_at_exit)
+    _flush_on_sigterm()
+    _flush_in_workers()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_flush_in_workers)
 
 
 def flush() -> int:

@@ -1,7 +1,8 @@
 """What can be open: a trajectory, a hop, a work, a pause. Each is one span, ended exactly once on every way out."""
 
+from _thread import get_ident
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from opentelemetry.context import Context, get_current, set_value
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
@@ -25,7 +26,11 @@ class Block:
     ) -> None:
         self.now_ns = scope.setup.clock.now_ns
         self.parent = get_current()
-        above = cast("Block | None", self.parent.get(scope.PLACE))
+        above: Any = self.parent.get(scope.PLACE)
+        # A trajectory is one by itself, wherever it begins.
+        if above is None and not isinstance(self, TrajectoryBlock):
+            self.parent = scope.sheltered(self.parent)
+            above = self.parent.get(scope.PLACE)
         self.trajectory: TrajectoryBlock | None = above.trajectory if above is not None else None
         self.anchor_ns: int = above.anchor_ns if above is not None else scope.setup.clock.anchor_ns()
         self.started_ns = self.now_ns()
@@ -37,9 +42,8 @@ class Block:
             start_time=self.anchor_ns + self.started_ns,
         )
         self.ended_already = False
-        self.context: Context = set_span_in_context(self.span, self.parent)
-        if place:
-            self.context = set_value(scope.PLACE, self, self.context)
+        context = set_span_in_context(self.span, self.parent)
+        self.context: Context = set_value(scope.PLACE, self, context) if place else context
         scope.open_blocks[id(self)] = self
 
     # The body of the block -----------------------------------------------------------------------------------
@@ -72,6 +76,8 @@ class Block:
     def close(self) -> None:
         """It is ended, and no longer of interest to the process's exit."""
         self.ended_already = True
+        # The context holds the block: without this every block would be left to the garbage collector.
+        self.context = self.parent
         scope.open_blocks.pop(id(self), None)
 
 
@@ -118,13 +124,21 @@ class SpanBlock(Block):
 class TrajectoryBlock(SpanBlock):
     """One agent run. Its own error says its outcome, else its last hop does."""
 
-    __slots__ = ("last_outcome", "open_hops")
+    __slots__ = ("last_outcome", "open_hops", "thread")
 
     def __init__(self, tracer: Tracer, name: str, attributes: Mapping[str, Any]) -> None:
+        self.thread = get_ident()
         self.last_outcome: Outcome | None = None
         self.open_hops = 0
         super().__init__(tracer, f"{v.INVOKE_AGENT} {name}", SpanKind.INTERNAL, attributes, place=True)
         self.trajectory = self
+        scope.open_trajectories[id(self)] = self
+
+    def close(self) -> None:
+        """It is ended."""
+        super().close()
+        self.trajectory = None
+        scope.open_trajectories.pop(id(self), None)
 
     def outcome_attributes(self, outcome: Outcome) -> dict[str, Any]:
         """Its own error, else its last hop's outcome."""
@@ -151,9 +165,7 @@ def finish_span(
 ) -> None:
     """Write the end of a span. Messages of exceptions may quote prompts, so only their type is recorded."""
     if span.is_recording():
-        span.set_attributes(attributes)
-        if error is not None:
-            span.set_attribute(v.ERROR_TYPE, error)
+        span.set_attributes(attributes if error is None else {**attributes, v.ERROR_TYPE: error})
         if outcome in ERRORS:
             span.set_status(Status(StatusCode.ERROR))
     span.end(end_time=end_time_ns)

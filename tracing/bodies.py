@@ -47,7 +47,7 @@ def _exchange(response: Any, key: str, value: Any, *, reading: bool) -> bool:
     return True
 
 
-def _subclass(cls: type, reading: bool) -> type:
+def _subclass(cls: Any, reading: bool) -> type:
     if (cls, reading) not in _subclasses:
         members: dict[str, Any] = {
             "__slots__": (),
@@ -60,12 +60,12 @@ def _subclass(cls: type, reading: bool) -> type:
             if type(response) is exchanged:
                 response.__class__ = cls
 
-        for name, make in {"close": _close, "aclose": _aclose}.items():
-            members[name] = make(getattr(cls, name), restore)
+        members["close"] = _close(cls.close, restore)
+        members["aclose"] = _aclose(cls.aclose, restore)
         if reading:
-            for name, look in {"iter": _pieces, "aiter": _apieces}.items():
-                for what in ("bytes", "raw"):
-                    members[f"{name}_{what}"] = look(getattr(cls, f"{name}_{what}"))
+            for what in ("bytes", "raw"):
+                members[f"iter_{what}"] = _pieces(getattr(cls, f"iter_{what}"))
+                members[f"aiter_{what}"] = _apieces(getattr(cls, f"aiter_{what}"))
         exchanged = type(cls)(cls.__name__, (cls,), members)
         _subclasses[cls, reading] = exchanged
     return _subclasses[cls, reading]

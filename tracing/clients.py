@@ -84,6 +84,11 @@ def uninstrument() -> None:
             _patches.pop().undo()
 
 
+def is_instrumented() -> bool:
+    """Whether `instrument` was called, and not taken back."""
+    return bool(_hooks)
+
+
 # Wrapping ----------------------------------------------------------------------------------------------------------
 
 
@@ -318,7 +323,6 @@ def _facts(client: Any, options: Any, route: Route) -> dict[str, Any]:
     return facts
 
 
-@functools.lru_cache(maxsize=64)
 def _provider(cls: type) -> str:
     modules = [base.__module__ for base in cls.__mro__]
     for start, provider in PROVIDERS:

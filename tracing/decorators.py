@@ -29,7 +29,7 @@ class Span:
 
     def __init__(self, begin: Callable[[], Block | None]) -> None:
         self._begin = begin
-        self._entered: list[tuple[Block, Context]] = []
+        self._entered: list[tuple[Block, Context, Context]] = []
 
     def begin(self) -> Block | None:
         """Open one; None if nothing is recorded."""
@@ -47,8 +47,9 @@ class Span:
     def __enter__(self) -> None:
         block = self.begin()
         if block is not None:
-            self._entered.append((block, get_current()))
-            attach(block.context)
+            inside = block.context
+            self._entered.append((block, inside, get_current()))
+            attach(inside)
 
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
@@ -57,9 +58,9 @@ class Span:
             return
         current = get_current()
         # One object may be entered more than once, nested or from several tasks.
-        mine = next((i for i, (block, _) in enumerate(self._entered) if block.context is current), -1)
-        block, outside = self._entered.pop(mine)
-        if block.context is current:
+        mine = next((i for i, (_, inside, _) in enumerate(self._entered) if inside is current), -1)
+        block, inside, outside = self._entered.pop(mine)
+        if inside is current:
             attach(outside)
         _left(block, exc)
 
@@ -143,13 +144,13 @@ def _coroutine(function: Callable[..., Any], begin: Callable[[], Block | None]) 
 
 
 async def _awaited(coroutine: Any, block: Block) -> Any:
-    outside = get_current()
-    attach(block.context)
+    outside, inside = get_current(), block.context
+    attach(inside)
     try:
         result = await coroutine
     except BaseException as exc:
         # A coroutine collected while it waits is closed in somebody else's context.
-        if not isinstance(exc, GeneratorExit) or get_current() is block.context:
+        if not isinstance(exc, GeneratorExit) or get_current() is inside:
             attach(outside)
         _left(block, exc)
         raise

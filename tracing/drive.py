@@ -23,12 +23,13 @@ def driver(
         generator, handle, context = start(*args, **kwargs)
         handle.begin()
         now_ns = handle.now_ns
+        outside = Context()
         sent: Any = None
         thrown: BaseException | None = None
         while True:
-            by_consumer = thrown is not None
             asked_ns = now_ns()
-            outside = None if context is None else _enter(context)
+            if context is not None:
+                outside = _enter(context)
             try:
                 if thrown is not None:
                     item = generator.throw(thrown)
@@ -37,17 +38,18 @@ def driver(
                 else:
                     item = generator.send(sent)
             except StopIteration as stop:
-                handle.end(None, by_consumer=by_consumer)
+                handle.end(None, by_consumer=thrown is not None)
                 return stop.value
             except BaseException as error:
-                handle.end(error, by_consumer=by_consumer)
+                handle.end(error, by_consumer=thrown is not None)
                 raise
             finally:
                 thrown = None
-                if context is not None and outside is not None:
+                if context is not None:
                     context = _leave(outside)
+            chunk = handle.chunk
             try:
-                handle.chunk(item, asked_ns, now_ns())
+                chunk(item, asked_ns, now_ns())
             except Exception:
                 recorder_failed()
             try:
@@ -67,12 +69,14 @@ def driver_async(
         generator, handle, context = start(*args, **kwargs)
         handle.begin()
         now_ns = handle.now_ns
+        outside = Context()
         sent: Any = None
         thrown: BaseException | None = None
         while True:
             by_consumer = thrown is not None
             asked_ns = now_ns()
-            outside = None if context is None else _enter(context)
+            if context is not None:
+                outside = _enter(context)
             try:
                 if thrown is not None:
                     item = await generator.athrow(thrown)
@@ -91,10 +95,11 @@ def driver_async(
                 raise
             finally:
                 thrown = None
-                if context is not None and outside is not None:
+                if context is not None:
                     context = _leave(outside)
+            chunk = handle.chunk
             try:
-                handle.chunk(item, asked_ns, now_ns())
+                chunk(item, asked_ns, now_ns())
             except Exception:
                 recorder_failed()
             try:

@@ -1,5 +1,6 @@
 """Which objects are streams, and how each kind is followed."""
 
+from functools import lru_cache
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
@@ -10,9 +11,13 @@ from hopbudget.tracing.objects import look_on
 
 def is_stream(thing: object) -> bool:
     """Whether the object is something that is pulled piece by piece: an iterator, or closable and iterable."""
-    if isinstance(thing, (GeneratorType, AsyncGeneratorType)):
+    return _is_stream_class(type(thing))
+
+
+@lru_cache(maxsize=256)
+def _is_stream_class(cls: type) -> bool:
+    if issubclass(cls, (GeneratorType, AsyncGeneratorType)):
         return True
-    cls = type(thing)
     if hasattr(cls, "__next__") or hasattr(cls, "__anext__"):
         return not hasattr(cls, "readline")
     return hasattr(cls, "__aiter__") or (hasattr(cls, "__iter__") and hasattr(cls, "close"))

@@ -80,12 +80,6 @@ class GapRecorder:
         index = bin_of(us)
         self._later[index] = self._later.get(index, 0) + 1
 
-    def shorter_than(self, us: int) -> int:
-        """How many gaps were shorter than this."""
-        later = self._later or {}
-        exact = sum(1 for gap in self.exact if gap < us)
-        return exact + sum(count for index, count in later.items() if representative(index) < us)
-
     def leave_open(self, us: int) -> None:
         """The gap that was still open, after this many microseconds, when the stream was cut short."""
         self._open_us = min(us, INT32_MAX)

@@ -28,7 +28,7 @@ class HopBlock(Block):
     around it.
     """
 
-    __slots__ = ("body_left", "calls", "name", "start_span", "visits", "yields")
+    __slots__ = ("body_left", "calls", "name", "own", "tracer", "visits", "yields")
 
     def __init__(
         self, tracer: Tracer, name: str | None, model: str | None, final: bool, facts: Mapping[str, Any] | None = None
@@ -43,6 +43,8 @@ class HopBlock(Block):
         operation: str = own[v.OPERATION]
         span_name = operation if model is None else f"{operation} {model}"
         super().__init__(tracer, span_name, SpanKind.CLIENT, own, place=True)
+        self.tracer = tracer
+        self.own = own
         self.name = span_name
         self.body_left = False
         self.yields: Call | None = None
@@ -50,17 +52,6 @@ class HopBlock(Block):
         self.visits = [Visit(self.span, self.started_ns)]
         if self.trajectory is not None:
             self.trajectory.open_hops += 1
-
-        def start_span(started_ns: int) -> Span:
-            return tracer.start_span(
-                span_name,
-                context=self.parent,
-                kind=SpanKind.CLIENT,
-                attributes=own,
-                start_time=self.anchor_ns + started_ns,
-            )
-
-        self.start_span = start_span
 
     # Calls seen in the body ----------------------------------------------------------------------------------
 
@@ -110,9 +101,18 @@ class HopBlock(Block):
             started_ns = last.end_ns if last.outcome is not None else self.started_ns
         if last.outcome is not None:
             self._write(last)
-        visit = Visit(self.start_span(started_ns), started_ns)
+        visit = Visit(self._start_span(started_ns), started_ns)
         self.visits.append(visit)
         return visit
+
+    def _start_span(self, started_ns: int) -> Span:
+        return self.tracer.start_span(
+            self.name,
+            context=self.parent,
+            kind=SpanKind.CLIENT,
+            attributes=self.own,
+            start_time=self.anchor_ns + started_ns,
+        )
 
     def call_settled(self, visit: Visit) -> None:
         """A followed stream ended."""
@@ -206,6 +206,8 @@ class HopBlock(Block):
     def _close_if_done(self) -> None:
         if not self.ended_already and all(visit.done for visit in self.visits):
             self.close()
+            # Calls hold the hop: without this the garbage collector would have to see to each.
+            self.calls, self.yields = [], None
             if self.trajectory is not None:
                 self.trajectory.open_hops -= 1
 

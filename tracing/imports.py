@@ -18,6 +18,9 @@ class Hooks:
         self._hooks: dict[str, Hook] = {}
         self._finding: set[str] = set()
 
+    def __bool__(self) -> bool:
+        return bool(self._hooks)
+
     def install(self, hooks: Mapping[str, Hook]) -> None:
         """Call each function with its module, now or once it is imported; those that are there already stay."""
         for name, hook in hooks.items():
@@ -49,7 +52,8 @@ class Hooks:
                 spec: ModuleSpec | None = find(name, path, target) if finder is not self and find else None
                 if spec is not None:
                     if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                        spec.loader = _Loader(spec.loader, lambda module: self._call(name, module))
+                        loader: Any = _Loader(spec.loader, lambda module: self._call(name, module))
+                        spec.loader = loader
                     return spec
         finally:
             self._finding.discard(name)

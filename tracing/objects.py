@@ -123,8 +123,9 @@ def step(pull: Callable[[Any], Any], source: Any, handle: Handle) -> Any:
         raise
     finally:
         handle.state = IDLE
+    chunk = handle.chunk
     try:
-        handle.chunk(item, asked_ns, now_ns())
+        chunk(item, asked_ns, now_ns())
     except Exception:
         recorder_failed()
     return item
@@ -149,8 +150,9 @@ async def step_async(pull: Callable[[Any], Any], source: Any, handle: Handle) ->
         raise
     finally:
         handle.state = IDLE
+    chunk = handle.chunk
     try:
-        handle.chunk(item, asked_ns, now_ns())
+        chunk(item, asked_ns, now_ns())
     except Exception:
         recorder_failed()
     return item
@@ -161,6 +163,7 @@ async def step_async(pull: Callable[[Any], Any], source: Any, handle: Handle) ->
 
 
 def steps(iterator: Iterator[Any], handle: Handle, owner: Any) -> Iterator[Any]:
+    """The steps of an iterator that its owner, the followed object, made."""
     if handle.state == UNREAD:
         handle.begin()
     now_ns = handle.now_ns
@@ -170,8 +173,9 @@ def steps(iterator: Iterator[Any], handle: Handle, owner: Any) -> Iterator[Any]:
         for item in iterator:
             came_ns = now_ns()
             handle.state = IDLE
+            chunk = handle.chunk
             try:
-                handle.chunk(item, asked_ns, came_ns)
+                chunk(item, asked_ns, came_ns)
             except Exception:
                 recorder_failed()
             yield item
@@ -189,6 +193,7 @@ def steps(iterator: Iterator[Any], handle: Handle, owner: Any) -> Iterator[Any]:
 
 
 async def async_steps(iterator: AsyncIterator[Any], handle: Handle, owner: Any) -> AsyncIterator[Any]:
+    """The steps of an async iterator that its owner, the followed object, made."""
     if handle.state == UNREAD:
         handle.begin()
     now_ns = handle.now_ns
@@ -198,8 +203,9 @@ async def async_steps(iterator: AsyncIterator[Any], handle: Handle, owner: Any) 
         async for item in iterator:
             came_ns = now_ns()
             handle.state = IDLE
+            chunk = handle.chunk
             try:
-                handle.chunk(item, asked_ns, came_ns)
+                chunk(item, asked_ns, came_ns)
             except Exception:
                 recorder_failed()
             yield item

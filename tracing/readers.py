@@ -80,10 +80,25 @@ def _by_function(function: Callable[[Any], "Reading | str | None"]) -> Format:
     return Format("user", is_chunk=lambda _: True, read=read, end_mark=False, by_value=True)
 
 
+_REPLIES: Final[dict[type, Format]] = {}
+"""The format that a class of replies was found to be in: asked first the next time."""
+_REPLIES_LIMIT: Final = 64
+
+
 def read_reply(reply: object) -> Reading | None:
     """A model's whole reply; None if the object is none."""
+    if reply is None or isinstance(reply, (str, bytes, int, float)):
+        return None
+    known = _REPLIES.get(type(reply))
+    reading = known.reply(reply) if known is not None else None
+    return reading or _read_any_reply(reply)
+
+
+def _read_any_reply(reply: object) -> Reading | None:
     for row in FORMATS:
         reading = row.reply(reply)
         if reading is not None:
+            if type(reply) is not dict and len(_REPLIES) < _REPLIES_LIMIT:
+                _REPLIES[type(reply)] = row
             return reading
     return None

@@ -133,12 +133,19 @@ def read_completion_reply(reply: Any) -> Reading | None:
 
 def _choices_reply(reply: Any, part: str) -> Reading | None:
     choices = get(reply, "choices")
-    if not isinstance(choices, (list, tuple)) or all(get(choice, part) is None for choice in choices):
+    if not isinstance(choices, (list, tuple)):
         return None
-    reasons = [reason for choice in choices if (reason := word(get(choice, "finish_reason")))]
+    there = False
+    finish: str | None = None
+    for choice in choices:
+        there = there or get(choice, part) is not None
+        reason = word(get(choice, "finish_reason"))
+        finish = reason if finish is None or reason == LENGTH else finish
+    if not there:
+        return None
     return Reading(
         generated=True,
-        finish=LENGTH if LENGTH in reasons else next(iter(reasons), None),
+        finish=finish,
         usage=_usage(get(reply, "usage")),
         model=word(get(reply, "model")),
         error=error_type(get(reply, "error")),

@@ -120,14 +120,16 @@ def get(thing: Any, key: str) -> Any:
 
     Pydantic's own look-up of a missing name costs microseconds, so its two dicts are asked directly.
     """
-    if isinstance(thing, Mapping):
+    if type(thing) is dict:
         return thing.get(key)
     own = getattr(thing, "__dict__", None)
+    if own is not None and key in own:
+        return own[key]
+    if isinstance(thing, Mapping):
+        return thing.get(key)
     if own is not None:
-        if key in own:
-            return own[key]
-        if "__pydantic_fields_set__" in type(thing).__dict__ or hasattr(type(thing), "model_fields"):
-            extra = getattr(thing, "__pydantic_extra__", None)
+        extra = getattr(thing, "__pydantic_extra__", thing)
+        if extra is not thing:
             return extra.get(key) if extra else None
     return getattr(thing, key, None)
 

@@ -5,25 +5,44 @@ thread carries ours too.
 """
 
 import os
+from _thread import get_ident
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from opentelemetry.trace import NoOpTracer, ProxyTracerProvider, Tracer, TracerProvider, get_tracer_provider
+from opentelemetry import trace
+from opentelemetry.context import Context, set_value
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    NoOpTracer,
+    ProxyTracerProvider,
+    SpanContext,
+    Tracer,
+    TracerProvider,
+    get_current_span,
+    get_tracer_provider,
+    set_span_in_context,
+)
 
 from hopbudget.tracing.clock import Clock
 from hopbudget.tracing.vocabulary import SCOPE_NAME
 
 if TYPE_CHECKING:
-    from hopbudget.tracing.blocks import Block
+    from hopbudget.tracing.blocks import Block, TrajectoryBlock
 
+_HAS_VARIABLE: Final = hasattr(trace, "_TRACER_PROVIDER")
+"""Whether the API's own variable can be read: its function reads the environment each time nothing is set."""
 PLACE: Final = "hopbudget-place"
 """Key, in OpenTelemetry's context, of the innermost open trajectory or hop."""
+
+
+def _homeless() -> None:
+    return None
 
 
 class _Setup:
     """What `configure` sets; one per process."""
 
-    __slots__ = ("clock", "errors", "known", "provider", "tokenizer", "tracer")
+    __slots__ = ("clock", "errors", "home", "known", "provider", "tokenizer", "tracer")
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -31,6 +50,7 @@ class _Setup:
         self.provider: TracerProvider | None = None
         self.known: TracerProvider | None = None
         self.tracer: Tracer | None = None
+        self.home: Callable[[], SpanContext | None] = _homeless
         self.errors = 0
 
 
@@ -39,9 +59,17 @@ setup: Final = _Setup()
 open_blocks: Final[dict[int, "Block"]] = {}
 """Everything begun and not yet ended, so that the process's exit can end it. What a forked child inherits is its
 parent's to end."""
+open_trajectories: Final[dict[int, "TrajectoryBlock"]] = {}
+"""The trajectories among them."""
+
+
+def _forget_parents() -> None:
+    open_blocks.clear()
+    open_trajectories.clear()
+
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=open_blocks.clear)
+    os.register_at_fork(after_in_child=_forget_parents)
 
 
 def configure(
@@ -54,16 +82,39 @@ def configure(
     setup.clock = clock or Clock()
     setup.tokenizer = tokenizer
     setup.provider = provider
+    setup.home = _homeless
 
 
 def tracer() -> Tracer | None:
     """Where spans are started; None while nobody set a TracerProvider, or it is disabled: then nothing is recorded."""
-    provider = setup.provider or get_tracer_provider()
+    provider = setup.provider or getattr(trace, "_TRACER_PROVIDER", None)
+    if provider is None:
+        if _HAS_VARIABLE and isinstance(setup.known, ProxyTracerProvider):
+            return None
+        provider = get_tracer_provider()
     if provider is not setup.known:
         found = None if isinstance(provider, ProxyTracerProvider) else provider.get_tracer(SCOPE_NAME)
         setup.tracer = None if isinstance(found, NoOpTracer) else found
         setup.known = provider
     return setup.tracer
+
+
+def sheltered(context: Context) -> Context:
+    """The context, or, where nothing is open in it, one in the trajectory that what starts now can belong to.
+
+    Threads inherit no context; what another thread begins belongs to the trajectory that is open, if it is the only
+    one. Else there may be one around the whole process.
+    """
+    if not open_trajectories and setup.home is _homeless:
+        return context
+    if get_current_span(context).get_span_context().is_valid:
+        return context
+    if len(open_trajectories) == 1:
+        only = next(iter(tuple(open_trajectories.values())), None)
+        if only is not None and only.thread != get_ident():
+            return set_value(PLACE, only, set_span_in_context(only.span, context))
+    home = setup.home()
+    return context if home is None else set_span_in_context(NonRecordingSpan(home), context)
 
 
 def recorder_failed() -> None:

@@ -19,6 +19,7 @@ TEXT_LIMIT = 8192
 """Characters kept for the user's tokenizer before a part of them is counted."""
 READY_NS = 200_000
 """A chunk that comes within this time of being asked for was there already: nothing generates 5,000 chunks a second."""
+READY_US = READY_NS // 1000
 
 
 class TextCounter:
@@ -59,22 +60,23 @@ class StreamClock:
     """What is known of one stream so far."""
 
     __slots__ = (
+        "_add_exact",
         "_answer",
         "_began_ns",
         "_counter",
         "_events",
-        "_exact",
         "_fixed",
         "_format",
         "_quick",
-        "_ready",
         "bare_chunks",
         "chunks",
+        "coalesced",
         "complete",
         "error",
         "finish",
         "first_ns",
         "gaps",
+        "held",
         "last_ns",
         "model",
         "pulled_ns",
@@ -95,16 +97,19 @@ class StreamClock:
         self._quick: Callable[[object], str | None] | None = None
         self._answer = AnswerFinder()
         self._counter = TextCounter(tokenizer) if tokenizer else None
-        self._ready = 0
         self._began_ns = 0
         self.first_ns: int | None = None
         self.last_ns = 0
         self.pulled_ns: int | None = None
         self.waited_ns = 0
+        self.coalesced = 0
+        """Gaps under `READY_NS`: both chunks came in one read."""
+        self.held = 0
+        """Other gaps whose chunk was there when asked for. They are the consumer's time, and bound the endpoint's."""
         self.chunks = 0
         self.bare_chunks = 0
         self.gaps = GapRecorder()
-        self._exact = self.gaps.exact
+        self._add_exact = self.gaps.exact.append
         self.reasoned = False
         self.summarised = False
         self.complete = False
@@ -124,20 +129,24 @@ class StreamClock:
         self.pulled_ns = now_ns
         waited_ns = now_ns - asked_ns
         self.waited_ns += waited_ns
-        if 0 < self.chunks <= EXACT_LIMIT:
+        if self.chunks <= EXACT_LIMIT:
+            add_gap = self._add_exact
+            gap_us = (now_ns - self.last_ns) // 1000
             if waited_ns < READY_NS:
-                self._ready += 1
+                if gap_us < READY_US:
+                    self.coalesced += 1
+                else:
+                    self.held += 1
             try:
-                self._exact.append((now_ns - self.last_ns) // 1000)
+                add_gap(gap_us)
             except OverflowError:
-                self._exact.append(INT32_MAX)
+                add_gap(INT32_MAX)
             self.chunks += 1
             self.last_ns = now_ns
         else:
             self._token(asked_ns, now_ns)
-        answer = self._answer
-        if answer.waiting or "<" in text:
-            answer.feed(text, now_ns)
+        if "<" in text or self._answer.waiting:
+            self._answer.feed(text, now_ns)
         if self._counter is not None:
             self._counter.feed(text)
 
@@ -171,9 +180,10 @@ class StreamClock:
                 self._format = format_of(chunk) or self._format
             if self._format is None:
                 return
-            # The first chunk is always read whole, for the model's name.
-            self._quick = self._format.quick
         self._take(self._format.read(chunk), asked_ns, now_ns)
+        if self.chunks:
+            # Up to the first token chunks are read whole, for the model's name.
+            self._quick = self._format.quick
 
     def _take(self, reading: Reading, asked_ns: int, now_ns: int) -> None:
         if reading.generated:
@@ -198,9 +208,11 @@ class StreamClock:
         if self.first_ns is None:
             self.first_ns = now_ns
         else:
-            self.gaps.add((now_ns - self.last_ns) // 1000)
+            gap_us = (now_ns - self.last_ns) // 1000
+            self.gaps.add(gap_us)
             if now_ns - asked_ns < READY_NS:
-                self._ready += 1
+                self.coalesced += gap_us < READY_US
+                self.held += gap_us >= READY_US
         self.last_ns = now_ns
         self.chunks += 1
 
@@ -225,19 +237,10 @@ class StreamClock:
         """The consumer's own time: from each chunk that it got to its asking for the next; between the first and last."""
         return 0 if self.pulled_ns is None else self.pulled_ns - self._began_ns - self.waited_ns
 
-    def ready(self) -> tuple[int, int]:
-        """Of the gaps, how many ended with a chunk that was there when it was asked for: (coalesced, held).
-
-        Coalesced are gaps under `READY_NS`: both chunks came in one read. The others are held: the consumer took its
-        time while the chunk waited, so that the gap is its own and bounds the endpoint's from above.
-        """
-        coalesced = self.gaps.shorter_than(READY_NS // 1000) if self._ready else 0
-        return coalesced, max(self._ready - coalesced, 0)
-
     @property
     def over(self) -> bool:
-        """Whether bytes on the wire said that they are at their end."""
-        return self._events is not None and (self.complete or self._events.done)
+        """Whether the stream, read as bytes, has come to its last event."""
+        return self._events is not None and (self._events.done or self.complete)
 
     @property
     def known(self) -> bool:

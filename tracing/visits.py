@@ -1,6 +1,7 @@
 """One call of a hop, and what follows its stream, or the body of its reply."""
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.trace import Span
@@ -162,7 +163,7 @@ class Call:
         self.clock = StreamClock(scope.setup.tokenizer, format=format, fixed=fixed)
         visit.clock = self.clock
         # Every chunk passes here, so the clock takes it without a detour.
-        self.chunk = self.clock.pulled
+        self.chunk: Callable[[object, int, int], None] = self.clock.pulled
 
     @property
     def observed_ns(self) -> int:

@@ -18,9 +18,11 @@ class Peer:
     packages: tuple[str, ...]
     remark: str = ""
     """What its set-up here differs in from its documentation, for the page."""
+    metrics: bool = False
+    """It also records metrics where a MeterProvider is set."""
 
 
-OURS: Final = Peer("hopbudget", "hopbudget", "hopbudget", ("-e", ".", SDK, OPENAI))
+OURS: Final = Peer("hopbudget", "hopbudget", "hopbudget", ("-e", ".", SDK, OPENAI), metrics=True)
 
 PEERS: Final[tuple[Peer, ...]] = (
     OURS,
@@ -29,6 +31,7 @@ PEERS: Final[tuple[Peer, ...]] = (
         "OpenTelemetry genai-openai",
         "opentelemetry-instrumentation-genai-openai",
         ("opentelemetry-instrumentation-genai-openai==1.3b0", SDK, OPENAI),
+        metrics=True,
     ),
     Peer(
         "otel_v2",
@@ -36,12 +39,14 @@ PEERS: Final[tuple[Peer, ...]] = (
         "opentelemetry-instrumentation-openai-v2",
         ("opentelemetry-instrumentation-openai-v2==2.4b0", "opentelemetry-util-genai==0.4b0", SDK, OPENAI_2),
         "the predecessor of genai-openai; it imports httpx, which openai 3 no longer brings",
+        metrics=True,
     ),
     Peer(
         "openllmetry",
         "OpenLLMetry",
         "opentelemetry-instrumentation-openai",
         ("opentelemetry-instrumentation-openai==0.62.4", SDK, OPENAI),
+        metrics=True,
     ),
     Peer(
         "openinference",
@@ -57,12 +62,13 @@ PEERS: Final[tuple[Peer, ...]] = (
         "openlit",
         ("openlit==1.45.0", "opentelemetry-sdk==1.45.1", OPENAI_2),
         "it asks for openai below 3; prices come from an empty local file; its spans of the HTTP client are not counted",
+        metrics=True,
     ),
     Peer(
         "mlflow",
         "MLflow",
         "mlflow-tracing",
-        ("mlflow-tracing==3.17.2", "opentelemetry-exporter-otlp-proto-http==1.45.2", OPENAI),
+        ("mlflow-tracing==3.17.2", OPENAI),
         "its OTLP exporter is replaced by one that keeps spans in memory",
     ),
     Peer("sentry", "Sentry", "sentry-sdk", ("sentry-sdk==2.75.0", OPENAI), "its transport keeps envelopes in memory"),

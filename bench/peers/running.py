@@ -18,6 +18,8 @@ ROUNDS: Final = 15
 CHUNKS_APART: Final = 990
 """The long call of the cost probe has so many chunks more than the short one."""
 
+Times = dict[str, float]
+
 
 def environment(peer: Peer) -> dict[str, str]:
     """The variables that a probe gets: nothing of this process's but what Python needs."""
@@ -77,11 +79,12 @@ def _installed(peer: Peer, names: Sequence[str]) -> dict[str, str]:
 
 
 @contextmanager
-def cost_process(peer: Peer, name: str) -> Iterator["subprocess.Popen[str] | None"]:
-    """A cost probe that waits for rounds; None if it did not come up."""
-    with (BUILD / peer.name / f"cost-{name}.log").open("w") as errors:
+def cost_process(peer: Peer, mode: str) -> Iterator["subprocess.Popen[str] | None"]:
+    """A cost probe that waits for rounds, in mode `bare`, `traces` or `metrics`; None if it did not come up."""
+    name = "bare" if mode == "bare" else peer.name
+    with (BUILD / peer.name / f"cost-{mode}.log").open("w") as errors:
         child = subprocess.Popen(
-            command(peer, "cost", name),
+            command(peer, "cost", name, mode),
             cwd=environment(peer)["HOME"],
             env=environment(peer),
             stdin=subprocess.PIPE,
@@ -103,54 +106,59 @@ def cost_process(peer: Peer, name: str) -> Iterator["subprocess.Popen[str] | Non
                 child.wait()
 
 
-def _round(child: "subprocess.Popen[str]") -> dict[str, float]:
+def _round(child: "subprocess.Popen[str]") -> Times:
     assert child.stdin is not None
     assert child.stdout is not None
     child.stdin.write("round\n")
     child.stdin.flush()
-    answer: dict[str, float] = json.loads(child.stdout.readline())
+    answer: Times = json.loads(child.stdout.readline())
     return answer
 
 
-def costs(peers: Sequence[Peer], rounds: int = ROUNDS) -> dict[str, dict[str, float]]:
-    """Added seconds by a chunk and by a call, for each library, over the bare client of the same environment.
+def costs(peers: Sequence[Peer], rounds: int = ROUNDS) -> dict[str, dict[str, dict[str, float]]]:
+    """Added seconds by a chunk and by a call, by library and mode, over the bare client of the same environment.
 
     All processes take one round each, turn about, so that all see the same machine; a library's figure is the median
-    over rounds of its difference from its bare client in that round.
+    over rounds of its difference from its bare client in that round. One that fails on the way has none.
     """
-    taken: dict[str, list[tuple[dict[str, float], dict[str, float]]]] = {}
+    taken: dict[str, dict[str, list[Times]]] = {}
     with ExitStack() as stack:
-        pairs = {}
+        children: dict[str, dict[str, subprocess.Popen[str]]] = {}
         for peer in peers:
-            bare = stack.enter_context(cost_process(peer, "bare"))
-            traced = stack.enter_context(cost_process(peer, peer.name))
-            if bare is not None and traced is not None:
-                pairs[peer.name] = (bare, traced)
+            modes = ["bare", "traces", *(["metrics"] if peer.metrics else [])]
+            started = {mode: stack.enter_context(cost_process(peer, mode)) for mode in modes}
+            up = {mode: child for mode, child in started.items() if child is not None}
+            if len(up) == len(modes):
+                children[peer.name] = up
         for number in range(rounds):
-            for name, (bare, traced) in list(pairs.items()):
+            for name, up in list(children.items()):
+                order = list(up) if number % 2 else list(reversed(up))
                 try:
-                    first, second = (bare, traced) if number % 2 else (traced, bare)
-                    answers = {id(child): _round(child) for child in (first, second)}
+                    answers = {mode: _round(up[mode]) for mode in order}
                 except (json.JSONDecodeError, BrokenPipeError):
-                    del pairs[name]
+                    del children[name]
                     taken.pop(name, None)
                     continue
-                taken.setdefault(name, []).append((answers[id(bare)], answers[id(traced)]))
-    return {name: _cost(rounds_taken) for name, rounds_taken in taken.items()}
+                for mode, answer in answers.items():
+                    taken.setdefault(name, {}).setdefault(mode, []).append(answer)
+    return {
+        name: {mode: _cost(by_mode["bare"], found) for mode, found in by_mode.items() if mode != "bare"}
+        for name, by_mode in taken.items()
+    }
 
 
-def _cost(taken: Sequence[tuple[dict[str, float], dict[str, float]]]) -> dict[str, float]:
-    def chunk_s(found: dict[str, float]) -> float:
+def _cost(bare: Sequence[Times], traced: Sequence[Times]) -> dict[str, float]:
+    def chunk_s(found: Times) -> float:
         return (found["long_s"] - found["short_s"]) / CHUNKS_APART
 
-    added = [chunk_s(traced) - chunk_s(bare) for bare, traced in taken]
+    added = sorted(chunk_s(ours) - chunk_s(plain) for plain, ours in zip(bare, traced, strict=True))
     return {
         "chunk_s": median(added),
-        "chunk_low_s": sorted(added)[len(added) // 4],
-        "chunk_high_s": sorted(added)[(3 * len(added)) // 4],
-        "call_s": median(traced["short_s"] - bare["short_s"] for bare, traced in taken),
-        "bare_call_s": median(bare["short_s"] for bare, _ in taken),
-        "rounds": len(taken),
+        "chunk_low_s": added[len(added) // 4],
+        "chunk_high_s": added[(3 * len(added)) // 4],
+        "call_s": median(ours["short_s"] - plain["short_s"] for plain, ours in zip(bare, traced, strict=True)),
+        "bare_call_s": median(found["short_s"] for found in bare),
+        "rounds": len(added),
     }
 
 

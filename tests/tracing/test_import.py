@@ -43,8 +43,9 @@ def test_the_public_names_are_these() -> None:
     import hopbudget
     import hopbudget.tracing
 
-    assert hopbudget.__all__ == ["flush", "hop", "init", "pause", "trajectory", "watch", "work"]
-    assert hopbudget.tracing.__all__ == ["hop", "pause", "trajectory", "watch", "work"]
+    of_tracing = ["environment", "hop", "instrument", "pause", "trajectory", "uninstrument", "watch", "work"]
+    assert hopbudget.__all__ == sorted([*of_tracing, "Reading", "flush", "init"])
+    assert hopbudget.tracing.__all__ == ["Reading", "Usage", *of_tracing]
     for module in (hopbudget, hopbudget.tracing):
         assert all(getattr(module, name) for name in module.__all__)
     with pytest.raises(AttributeError, match="nothing"):

@@ -98,7 +98,9 @@ class Shape(msgspec.Struct, gc=False, frozen=True):
     dialect: Dialect | None
     looks_like_a_call: bool
     ours: bool
-    """A hop that capture of ours made."""
+    """A hop that capture of ours made and its program named."""
+    measured: bool
+    """Something that capture of ours timed, named or not."""
     says_outcome: bool
     """It holds something that an outcome other than `ok` could come from, whatever its status."""
     model: str | None
@@ -134,6 +136,7 @@ def _find_shape(names: Attributes) -> Shape:
         dialect=next((dialect for dialect in DIALECTS if dialect.marker in names), None),
         looks_like_a_call=_any(names, _CALL_MARKS) and _any(names, _MODEL_MARKS),
         ours=v.HOP in names,
+        measured=_any(names, (v.OUTCOME, v.HOP)),
         says_outcome=_any(names, (v.OUTCOME, v.ERROR_TYPE)) or found["finish_reasons"] is not None,
         **found,
     )

@@ -7,7 +7,7 @@ known.
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hopbudget.store import otlp, spool
 from hopbudget.store.batch import Counts, Part
@@ -15,6 +15,9 @@ from hopbudget.store.spool import SpoolFile
 
 if TYPE_CHECKING:
     from hopbudget.store.duck import Progress, Store
+
+_MOST_FILES: Final = 32
+"""In one transaction: removing a file takes the time of writing one, and the lock is held meanwhile."""
 
 
 def drain(store: "Store", progress: "Progress | None" = None) -> Counts:
@@ -31,7 +34,7 @@ def drain(store: "Store", progress: "Progress | None" = None) -> Counts:
         for part in _parts(file, store):
             parts.append(part)
             size += len(part.spans)
-            if size >= store.batch_spans or len(parts) >= store.batch_spans:
+            if size >= store.batch_spans or len(parts) >= _MOST_FILES:
                 counts.add(store.write(parts))
                 parts, size = [], 0
         if progress:

@@ -52,7 +52,7 @@ class Store:
     def __init__(self, path: Path | None, *, patience_s: float = PATIENCE_S) -> None:
         self.path: Final = path
         self.name: Final = str(path) if path else "memory"
-        self.batch_spans = 4_000
+        self.batch_spans = 2_000
         """How many spans the next transaction should hold, so that the lock is held for a moment only."""
         self._patience_s = patience_s
         self._guard = _guard(path.resolve()) if path else threading.RLock()

@@ -39,10 +39,12 @@ def hop_row(node: Node, trajectory: TrajectoryRow, name: str) -> HopRow:
     """The row of a hop. Its visit number and an inferred `final` are filled in later."""
     span, shape = node.span, node.shape
     attributes = span.attributes
-    outcome = outcomes.of_span(span, shape)
+    teller = node
     if node.children:
         attributes = _merged(node)
         shape = dialects.shape_of(attributes)
+        teller = _teller(node)
+    outcome = outcomes.of_span(teller.span, teller.shape)
     row = HopRow(
         trace_id=span.trace_id,
         root_span_id=trajectory.root_span_id,
@@ -60,10 +62,10 @@ def hop_row(node: Node, trajectory: TrajectoryRow, name: str) -> HopRow:
         output_tokens=count(attributes, shape.output_tokens),
         reasoning_tokens=count(attributes, shape.reasoning_tokens),
         outcome=outcome,
-        error_type=None if outcome == "ok" else outcomes.error_type(span),
+        error_type=None if outcome == "ok" else outcomes.error_type(teller.span),
     )
     row.output_tokens_source = None if row.output_tokens is None else "usage"
-    if shape.ours:
+    if shape.measured:
         _measured(row, attributes)
     elif shape.stream is not None or shape.first_chunk_s is not None:
         _derived(row, attributes, shape)
@@ -127,10 +129,22 @@ def _add_gaps(row: HopRow, value: Value | None) -> None:
 def _merged(node: Node) -> Attributes:
     """The hop's attributes, and those that only the model spans nested in it have."""
     merged: Attributes = {}
+    for inner in _nested(node):
+        merged = inner.span.attributes | merged
+    return merged
+
+
+def _teller(node: Node) -> Node:
+    """The span that says how the call came out: capture of ours, where it is nested in somebody else's span."""
+    if node.shape.measured:
+        return node
+    return max((inner for inner in _nested(node) if inner.shape.measured), key=lambda n: n.span.end_ns, default=node)
+
+
+def _nested(node: Node) -> list[Node]:
+    """The model spans that are this one call, outermost first."""
     apart = {id(child) for child in beyond(node)}
     waiting = [node]
     for inner in waiting:
-        if inner.kind is Kind.HOP:
-            merged = inner.span.attributes | merged
         waiting.extend(child for child in inner.children if id(child) not in apart)
-    return merged
+    return [inner for inner in waiting if inner.kind is Kind.HOP]

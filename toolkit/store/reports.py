@@ -16,6 +16,7 @@ QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 _LEVELS: Final = f"[{', '.join(map(str, QUANTILES.values()))}]"
 _NONE: Final = "(none)"
 _CAME_OUT: Final = "outcome IN ('ok', 'truncated')"
+_HOP_TIMES: Final = ("duration_s", "ttft_s", "tpot_s")
 _ALL: Final = Condition("''", [])
 
 
@@ -39,79 +40,74 @@ class _Asking:
         self._con = con
         self._with = (
             f"WITH c AS (SELECT coalesce({group.sql}, '{_NONE}') AS g, t.* FROM trajectories t WHERE {chosen.sql}), "
-            "h AS (SELECT c.g, hops.* FROM hops JOIN c USING (trace_id, root_span_id)) "
+            "h AS (SELECT c.g, c.complete, hops.* FROM hops JOIN c USING (trace_id, root_span_id)) "
         )
         self._parameters = [*group.parameters, *chosen.parameters]
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         return self._con.execute(self._with + sql, self._parameters).fetchall()
 
-    def quantiles(self, value: str, source: str) -> dict[str, Numbers]:
-        """By group: n and the quantiles of a value over what came out well."""
-        sql = f"SELECT g, count({value}), quantile_cont({value}, {_LEVELS}) FROM {source} GROUP BY g"
-        return {group: _quantiles(n, levels) for group, n, levels in self.rows(sql)}
-
 
 def _grouped(con: duckdb.DuckDBPyConnection, where: Where, group: Condition) -> dict[str, Numbers]:
     ask = _Asking(con, where, group)
     groups: dict[str, Numbers] = {}
-    for name, trajectories, incomplete, share, work_s in ask.rows(
+    times = ("duration_s", "answer_start_s")
+    for name, trajectories, incomplete, share, work_s, *found in ask.rows(
         "SELECT g, count(*), count(*) FILTER (NOT complete), "
         "sum(work_s) FILTER (complete) / nullif(sum(duration_s) FILTER (complete), 0), "
-        "coalesce(sum(work_s) FILTER (complete), 0) FROM c GROUP BY g"
+        f"coalesce(sum(work_s) FILTER (complete), 0), {_asked(times, f'complete AND {_CAME_OUT}')} FROM c GROUP BY g"
     ):
-        numbers = _empty()
+        numbers = groups[name] = _empty()
         numbers |= {"trajectories": trajectories, "incomplete": incomplete, "work_share": share}
         numbers["time_split"]["work_s"] = work_s
-        groups[name] = numbers
-    _fill_quantiles(ask, groups)
+        numbers["trajectory_s"], numbers["answer_start_s"] = _answered(found)
+    for name, outcome, n in ask.rows("SELECT g, outcome, count(*) AS n FROM c GROUP BY ALL ORDER BY n DESC, outcome"):
+        groups[name]["trajectory_outcomes"][outcome] = n
     _fill_hops(ask, groups)
-    for table, key in (("h", "outcomes"), ("c", "trajectory_outcomes")):
-        for name, outcome, n in ask.rows(f"SELECT g, outcome, count(*) AS n FROM {table} GROUP BY ALL ORDER BY n DESC"):
-            groups[name][key][outcome] = n
+    _fill_hops_by_name(ask, groups)
+    gaps = f"(SELECT g, unnest(itl_us) / 1e6 AS gap_s FROM h WHERE {_CAME_OUT})"
+    for name, *found in ask.rows(f"SELECT g, {_asked(('gap_s',), 'true')} FROM {gaps} GROUP BY g"):
+        (groups[name]["itl_s"],) = _answered(found)
     return groups
 
 
-def _fill_quantiles(ask: _Asking, groups: dict[str, Numbers]) -> None:
-    gaps = f"(SELECT g, unnest(itl_us) / 1e6 AS gap_s FROM h WHERE {_CAME_OUT})"
-    for key, value, source in (
-        ("trajectory_s", "duration_s", f"c WHERE complete AND {_CAME_OUT}"),
-        ("answer_start_s", "answer_start_s", f"c WHERE complete AND {_CAME_OUT}"),
-        ("hop_s", "duration_s", f"h WHERE {_CAME_OUT}"),
-        ("ttft_s", "ttft_s", f"h WHERE {_CAME_OUT}"),
-        ("tpot_s", "tpot_s", f"h WHERE {_CAME_OUT}"),
-        ("itl_s", "gap_s", gaps),
-    ):
-        for name, numbers in ask.quantiles(value, source).items():
-            groups[name][key] = numbers
-
-
 def _fill_hops(ask: _Asking, groups: dict[str, Numbers]) -> None:
-    by_hop: dict[tuple[str, str], Numbers] = {}
-    well = f"FILTER ({_CAME_OUT})"
-    columns = ("duration_s", "ttft_s", "tpot_s")
-    asked = ", ".join(f"count({c}) {well}, quantile_cont({c}, {_LEVELS}) {well}" for c in columns)
-    for name, hop, n, *numbers in ask.rows(
-        f"SELECT g, hop, count(*) AS n, {asked} FROM h GROUP BY g, hop ORDER BY n DESC, hop"
+    for name, n, first_token_s, writing_s, unsplit_s, *found in ask.rows(
+        "SELECT g, count(*), coalesce(sum(ttft_s) FILTER (complete), 0), "
+        "coalesce(sum(duration_s - ttft_s) FILTER (complete), 0), "
+        "coalesce(sum(duration_s) FILTER (complete AND ttft_s IS NULL), 0), "
+        f"{_asked(_HOP_TIMES, _CAME_OUT)} FROM h GROUP BY g"
     ):
-        row: Numbers = {"hop": hop, "n": n}
-        for index, column in enumerate(columns):
-            row[column] = _quantiles(numbers[2 * index], numbers[2 * index + 1])
-        row["outcomes"] = {}
+        groups[name]["hops"] = n
+        split = {"first_token_s": first_token_s, "writing_s": writing_s, "hop_unsplit_s": unsplit_s}
+        groups[name]["time_split"] |= split
+        groups[name]["hop_s"], groups[name]["ttft_s"], groups[name]["tpot_s"] = _answered(found)
+
+
+def _fill_hops_by_name(ask: _Asking, groups: dict[str, Numbers]) -> None:
+    by_hop: dict[tuple[str, str], Numbers] = {}
+    for name, hop, n, *found in ask.rows(
+        f"SELECT g, hop, count(*) AS n, {_asked(_HOP_TIMES, _CAME_OUT)} FROM h GROUP BY g, hop ORDER BY n DESC, hop"
+    ):
+        row: Numbers = {"hop": hop, "n": n} | dict(zip(_HOP_TIMES, _answered(found), strict=True)) | {"outcomes": {}}
         by_hop[name, hop] = row
         groups[name]["by_hop"].append(row)
     for name, hop, outcome, n in ask.rows(
-        "SELECT g, hop, outcome, count(*) AS n FROM h GROUP BY g, hop, outcome ORDER BY n DESC"
+        "SELECT g, hop, outcome, count(*) AS n FROM h GROUP BY g, hop, outcome ORDER BY n DESC, outcome"
     ):
         by_hop[name, hop]["outcomes"][outcome] = n
-        groups[name]["hops"] += n
-    for name, first_token_s, writing_s, unsplit_s in ask.rows(
-        "SELECT g, coalesce(sum(ttft_s), 0), coalesce(sum(duration_s - ttft_s), 0), "
-        "coalesce(sum(duration_s) FILTER (ttft_s IS NULL), 0) FROM h "
-        "SEMI JOIN (FROM c WHERE complete) USING (trace_id, root_span_id) GROUP BY g"
-    ):
-        split = {"first_token_s": first_token_s, "writing_s": writing_s, "hop_unsplit_s": unsplit_s}
-        groups[name]["time_split"] |= split
+        outcomes = groups[name]["outcomes"]
+        outcomes[outcome] = outcomes.get(outcome, 0) + n
+
+
+def _asked(columns: Sequence[str], condition: str) -> str:
+    """For each column: how many values there are, and their quantiles."""
+    only = f"FILTER ({condition})"
+    return ", ".join(f"count({each}) {only}, quantile_cont({each}, {_LEVELS}) {only}" for each in columns)
+
+
+def _answered(found: Sequence[Any]) -> list[Numbers]:
+    return [_quantiles(n, levels) for n, levels in zip(found[::2], found[1::2], strict=True)]
 
 
 def _quantiles(n: int, levels: Sequence[float] | None) -> Numbers:

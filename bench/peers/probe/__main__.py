@@ -1,4 +1,4 @@
-"""`python -m bench.peers.probe checks NAME URL FILE`, or `... cost NAME`, in a library's environment."""
+"""`python -m bench.peers.probe checks NAME URL FILE`, or `... cost NAME traces|metrics`, in a library's environment."""
 
 import json
 import sys
@@ -38,4 +38,4 @@ if __name__ == "__main__":
     else:
         from bench.peers.probe import cost
 
-        cost.main(sys.argv[2])
+        cost.main(sys.argv[2], metrics=sys.argv[3] == "metrics")

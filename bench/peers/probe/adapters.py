@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC
 from pathlib import Path
 from typing import Any, Final
 
@@ -179,7 +180,10 @@ class Logfire(Adapter):
         import logfire
 
         logfire.configure(
-            send_to_logfire=False, console=False, inspect_arguments=False, additional_span_processors=[keeper(self.spans)]
+            send_to_logfire=False,
+            console=False,
+            inspect_arguments=False,
+            additional_span_processors=[keeper(self.spans)],
         )
         logfire.instrument_openai()
 
@@ -204,7 +208,7 @@ class Mlflow(Adapter):
         import os
 
         os.environ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] = "http://127.0.0.1:9"
-        os.environ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] = "http/protobuf"
+        os.environ.pop("OTEL_EXPORTER_OTLP_ENDPOINT", None)  # metrics would want an exporter as well
         import mlflow
         import mlflow.openai
         from mlflow.tracing import provider
@@ -281,12 +285,12 @@ def _of_sentry_span(span: dict[str, Any]) -> Record:
 
 
 def _sentry_ns(at: Any) -> int:
-    from datetime import datetime, timezone
+    from datetime import datetime
 
     if isinstance(at, (int, float)):
         return int(at * 1e9)
     moment = datetime.fromisoformat(str(at).replace("Z", "+00:00"))
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1e9)
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1e9)
 
 
 class AgentOps(Adapter):
@@ -316,4 +320,3 @@ ADAPTERS: Final[dict[str, type[Adapter]]] = {
     "sentry": Sentry,
     "agentops": AgentOps,
 }
-

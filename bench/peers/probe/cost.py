@@ -61,10 +61,10 @@ def timed(adapter: Adapter, client: Any, calls: int) -> float:
     return took / calls
 
 
-def main(name: str) -> None:
+def main(name: str, *, metrics: bool) -> None:
     """Answer each line with the seconds of a short and of a long call."""
     short, long = parsed(SHORT), parsed(LONG)
-    adapter = ADAPTERS[name](metrics=False)
+    adapter = ADAPTERS[name](metrics=metrics)
     source = _Source()
     source.chunks = short
     source.install()

@@ -43,16 +43,14 @@ def of_span(span: Any) -> Record:
     status = span.status.status_code.name.lower()
     if attributes.get("langfuse.observation.level") == "ERROR":
         status = "error"
-    exceptions = [
-        (event.attributes or {}).get("exception.type") for event in span.events if event.name == "exception"
-    ]
+    exceptions = [(event.attributes or {}).get("exception.type") for event in span.events if event.name == "exception"]
     error = attributes.get("error.type") or next(iter(exceptions), None) or span.status.description
     return Record(
         name=span.name,
         start_ns=span.start_time,
         end_ns=span.end_time,
         status=status,
-        error=None if error is None else str(error),
+        error=str(error) if error else None,
         outcome=attributes.get("hopbudget.outcome"),
         tokens=output_tokens(attributes),
         text_kept=holds_text([attributes, [dict(event.attributes or {}) for event in span.events]]),

@@ -86,7 +86,9 @@ class Transport:
                 raise self.boom
 
         handler = httpx.MockTransport(lambda request: self._answer(request, stream_of))
-        return openai.OpenAI(api_key="x", base_url="http://x/v1", http_client=httpx.Client(transport=handler), max_retries=0)
+        return openai.OpenAI(
+            api_key="x", base_url="http://x/v1", http_client=httpx.Client(transport=handler), max_retries=0
+        )
 
     def async_(self) -> Any:
         """As a client for `openai.AsyncOpenAI`."""
