@@ -6,7 +6,7 @@ from typing import Any
 
 
 def timed(chunks: Iterable[Any], stamps: list[int]) -> Iterator[Any]:
-    """The chunks, as they come; of those with content, the first one's time and the gaps are appended, in nanoseconds."""
+    """The chunks, as they come; of those with content the first time and the gaps are appended, in nanoseconds."""
     now_ns = time.monotonic_ns
     last_ns = 0
     for chunk in chunks:

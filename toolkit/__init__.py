@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from hopbudget.tracing import Reading, hop, pause, trajectory, watch, work
 
 if TYPE_CHECKING:
-    from hopbudget.local import flush, init
+    from hopbudget.local import flush, init, processor
     from hopbudget.tracing import environment, instrument, uninstrument
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "init",
     "instrument",
     "pause",
+    "processor",
     "trajectory",
     "uninstrument",
     "watch",
@@ -25,7 +26,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     # The local store needs the SDK, which the decorators must not load.
-    if name in {"flush", "init"}:
+    if name in {"flush", "init", "processor"}:
         from hopbudget import local
 
         return getattr(local, name)

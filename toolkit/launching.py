@@ -29,6 +29,7 @@ from hopbudget.tracing import vocabulary as v
 
 SHIM: Final = Path(__file__).resolve().parent / "launch"
 _STORE: Final = "HOPBUDGET_TRACE_STORE"
+_NAME: Final = "HOPBUDGET_TRACE_NAME"
 _TRAJECTORY: Final = "HOPBUDGET_TRACE_TRAJECTORY"
 _FORWARDED: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
@@ -47,8 +48,9 @@ def trace_command(command: Sequence[str], store: Path, trajectory: str | None) -
     store = store.absolute()
     if trajectory is not None:
         program = with_trajectory(program, trajectory)
-    with _whole_run(name_of(command), store) as span:
-        code = _run(program, environment(os.environ, store, trajectory))
+    name = name_of(command)
+    with _whole_run(name, store) as span:
+        code = _run(program, environment(os.environ, name, store, trajectory))
         if code:
             span.set_attributes({v.OUTCOME: "failed", v.ERROR_TYPE: f"exit {code}"})
             span.set_status(Status(StatusCode.ERROR))
@@ -58,12 +60,13 @@ def trace_command(command: Sequence[str], store: Path, trajectory: str | None) -
     return code
 
 
-def environment(base: Mapping[str, str], store: Path, trajectory: str | None) -> dict[str, str]:
+def environment(base: Mapping[str, str], name: str, store: Path, trajectory: str | None) -> dict[str, str]:
     """The environment the program runs in: as it is, and what the shim reads."""
     variables = propagate.environment(base)
     path = variables.get("PYTHONPATH")
     variables["PYTHONPATH"] = f"{SHIM}{os.pathsep}{path}" if path else str(SHIM)
     variables[_STORE] = str(store)
+    variables[_NAME] = name
     if trajectory is not None:
         variables[_TRAJECTORY] = trajectory
     return variables

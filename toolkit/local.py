@@ -11,13 +11,14 @@ from types import FrameType
 from typing import Any
 
 from hopbudget.errors import Exit, UserError
-from hopbudget.tracing import scope
+from hopbudget.tracing import home, scope
 
 try:
     from opentelemetry import trace
     from opentelemetry.sdk.resources import SERVICE_NAME, Resource
     from opentelemetry.sdk.trace import TracerProvider
 
+    from hopbudget.adopting import AdoptingProcessor
     from hopbudget.export import EXIT_WAIT_S, SpoolProcessor
 except ImportError as error:
     raise UserError(
@@ -48,6 +49,7 @@ def init(
     folder = spool_folder(Path(store).absolute())
     with _lock:
         scope.setup.tokenizer = tokenizer
+        home.settle(os.environ)
         if _private is not None:
             _go_public(_private)
         if _processor is None:
@@ -58,7 +60,7 @@ def init(
             _processor.move(folder)
 
 
-def begin_private(store: Path) -> None:
+def begin_private(store: Path, service: str | None) -> None:
     """As `init`, but with a TracerProvider that only capture of ours knows, so that the program may still set one."""
     global _private  # noqa: PLW0603
     with _lock:
@@ -66,7 +68,8 @@ def begin_private(store: Path) -> None:
             return
         processor = SpoolProcessor(spool_folder(store.absolute()))
         if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
-            _private = TracerProvider(shutdown_on_exit=False)
+            _private = TracerProvider(resource=_resource(service), shutdown_on_exit=False)
+            _private.add_span_processor(AdoptingProcessor())
             _private.add_span_processor(processor)
             scope.setup.provider = _private
         else:
@@ -82,6 +85,7 @@ def leave_private(provider: trace.TracerProvider) -> None:
         if _private is None or _processor is None or add is None or trace.get_tracer_provider() is not provider:
             return
         if provider is not _private:
+            add(AdoptingProcessor())
             add(_processor)
         _private = scope.setup.provider = None
 
@@ -103,16 +107,28 @@ def _keep(processor: SpoolProcessor) -> None:
         os.register_at_fork(before=_flush_in_workers)
 
 
+def processor() -> AdoptingProcessor:
+    """A span processor for a TracerProvider of your own, which `init` adds by itself.
+
+    It takes the model calls that other GenAI instrumentations record inside a trajectory as its hops.
+    """
+    return AdoptingProcessor()
+
+
 def flush() -> int:
     """Write every span that has ended, and return how many were written since the last flush; 0 before `init`."""
     return 0 if _processor is None else _processor.flush()
 
 
+def _resource(service: str | None) -> Resource:
+    return Resource.create({SERVICE_NAME: service} if service else None)
+
+
 def _add(processor: SpoolProcessor, service: str | None) -> None:
     provider = trace.get_tracer_provider()
     if isinstance(provider, trace.ProxyTracerProvider):
-        resource = Resource.create({SERVICE_NAME: service} if service else None)
-        provider = TracerProvider(resource=resource)
+        provider = TracerProvider(resource=_resource(service))
+        provider.add_span_processor(AdoptingProcessor())
         provider.add_span_processor(processor)
         trace.set_tracer_provider(provider)
         return
@@ -123,6 +139,7 @@ def _add(processor: SpoolProcessor, service: str | None) -> None:
             "set the SDK's, or call hopbudget.init before it is set",
             Exit.ENVIRONMENT,
         )
+    add(AdoptingProcessor())
     add(processor)
 
 

@@ -46,6 +46,9 @@ class Block:
         self.context: Context = set_value(scope.PLACE, self, context) if place else context
         scope.open_blocks[id(self)] = self
 
+    def awaits(self) -> None:
+        """The event loop of this thread has a part in how long it takes."""
+
     # The body of the block -----------------------------------------------------------------------------------
 
     def left(self, exc: BaseException | None) -> None:
@@ -124,10 +127,11 @@ class SpanBlock(Block):
 class TrajectoryBlock(SpanBlock):
     """One agent run. Its own error says its outcome, else its last hop does."""
 
-    __slots__ = ("last_outcome", "open_hops", "thread")
+    __slots__ = ("accounted", "last_outcome", "open_hops", "thread")
 
     def __init__(self, tracer: Tracer, name: str, attributes: Mapping[str, Any]) -> None:
         self.thread = get_ident()
+        self.accounted = {key: attributes[key] for key in (v.WORKLOAD, v.RUN) if key in attributes}
         self.last_outcome: Outcome | None = None
         self.open_hops = 0
         super().__init__(tracer, f"{v.INVOKE_AGENT} {name}", SpanKind.INTERNAL, attributes, place=True)
@@ -163,12 +167,18 @@ class PauseBlock(SpanBlock):
 def finish_span(
     span: Span, attributes: Mapping[str, Any], outcome: Outcome, error: str | None, end_time_ns: int
 ) -> None:
-    """Write the end of a span. Messages of exceptions may quote prompts, so only their type is recorded."""
-    if span.is_recording():
-        span.set_attributes(attributes if error is None else {**attributes, v.ERROR_TYPE: error})
-        if outcome in ERRORS:
-            span.set_status(Status(StatusCode.ERROR))
-    span.end(end_time=end_time_ns)
+    """Write the end of a span. Messages of exceptions may quote prompts, so only their type is recorded.
+
+    What a span processor raises is counted here, because the end of one span must not keep another from ending.
+    """
+    try:
+        if span.is_recording():
+            span.set_attributes(attributes if error is None else {**attributes, v.ERROR_TYPE: error})
+            if outcome in ERRORS:
+                span.set_status(Status(StatusCode.ERROR))
+        span.end(end_time=end_time_ns)
+    except Exception:
+        scope.recorder_failed()
 
 
 def begin_trajectory(

@@ -204,6 +204,10 @@ def _run(request: Request, stream: bool, plain: Any, /, *args: Any, **kwargs: An
 
 
 async def _run_async(request: Request, stream: bool, plain: Any, /, *args: Any, **kwargs: Any) -> Any:
+    try:
+        request.hop.awaits()
+    except Exception:
+        recorder_failed()
     outside = get_current()
     attach(request.context)
     try:

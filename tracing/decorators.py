@@ -66,11 +66,20 @@ class Span:
 
     async def __aenter__(self) -> None:
         self.__enter__()
+        if self._entered:
+            _awaits(self._entered[-1][0])
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.__exit__(kind, exc, traceback)
+
+
+def _awaits(block: Block) -> None:
+    try:
+        block.awaits()
+    except Exception:
+        recorder_failed()
 
 
 def _left(block: Block, exc: BaseException | None) -> None:
@@ -94,7 +103,7 @@ def _decorate(function: Any, begin: Callable[[], Block | None]) -> Any:
     if isinstance(function, type) or not callable(function):
         raise TypeError(f"decorate a function or method, not {function!r}")
     if inspect.isasyncgenfunction(function):
-        wrapper: Any = driver_async(_starter(function, begin))
+        wrapper: Any = driver_async(_starter(function, begin, awaits=True))
     elif inspect.isgeneratorfunction(function):
         wrapper = driver(_starter(function, begin))
     elif inspect.iscoroutinefunction(function):
@@ -104,11 +113,17 @@ def _decorate(function: Any, begin: Callable[[], Block | None]) -> Any:
     return functools.wraps(function)(wrapper)
 
 
-def _starter(function: Callable[..., Any], begin: Callable[[], Block | None]) -> Callable[..., Any]:
+def _starter(
+    function: Callable[..., Any], begin: Callable[[], Block | None], *, awaits: bool = False
+) -> Callable[..., Any]:
     def start(*args: Any, **kwargs: Any) -> tuple[Any, Handle, Context | None]:
         generator = function(*args, **kwargs)
         block = begin()
-        return (generator, Handle(), None) if block is None else (generator, Handle(block), block.context)
+        if block is None:
+            return generator, Handle(), None
+        if awaits:
+            _awaits(block)
+        return generator, Handle(block), block.context
 
     return start
 
@@ -144,6 +159,7 @@ def _coroutine(function: Callable[..., Any], begin: Callable[[], Block | None]) 
 
 
 async def _awaited(coroutine: Any, block: Block) -> Any:
+    _awaits(block)
     outside, inside = get_current(), block.context
     attach(inside)
     try:

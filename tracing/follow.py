@@ -11,7 +11,8 @@ from hopbudget.tracing.objects import look_on
 
 def is_stream(thing: object) -> bool:
     """Whether the object is something that is pulled piece by piece: an iterator, or closable and iterable."""
-    return _is_stream_class(type(thing))
+    cls: type = type(thing)
+    return _is_stream_class(cls)
 
 
 @lru_cache(maxsize=256)
@@ -21,6 +22,12 @@ def _is_stream_class(cls: type) -> bool:
     if hasattr(cls, "__next__") or hasattr(cls, "__anext__"):
         return not hasattr(cls, "readline")
     return hasattr(cls, "__aiter__") or (hasattr(cls, "__iter__") and hasattr(cls, "close"))
+
+
+def is_async(stream: object) -> bool:
+    """Whether a stream is pulled by awaiting."""
+    cls = type(stream)
+    return hasattr(cls, "__anext__") or hasattr(cls, "__aiter__")
 
 
 def follow(stream: Any, follower: Follower) -> Any:

@@ -9,7 +9,8 @@ from opentelemetry.trace import Span, SpanKind, Tracer
 from hopbudget.tracing import scope
 from hopbudget.tracing import vocabulary as v
 from hopbudget.tracing.blocks import Block, finish_span
-from hopbudget.tracing.follow import follow, is_stream
+from hopbudget.tracing.follow import follow, is_async, is_stream
+from hopbudget.tracing.lag import LoopLag, current_loop_lag
 from hopbudget.tracing.outcomes import of_exception
 from hopbudget.tracing.readers import CHAT, MESSAGES, Reader, chosen, read_reply
 from hopbudget.tracing.reading import Format, Reading
@@ -28,7 +29,7 @@ class HopBlock(Block):
     around it.
     """
 
-    __slots__ = ("body_left", "calls", "name", "own", "tracer", "visits", "yields")
+    __slots__ = ("body_left", "calls", "lag", "lag_s", "name", "own", "tracer", "visits", "yields")
 
     def __init__(
         self, tracer: Tracer, name: str | None, model: str | None, final: bool, facts: Mapping[str, Any] | None = None
@@ -46,12 +47,21 @@ class HopBlock(Block):
         self.tracer = tracer
         self.own = own
         self.name = span_name
+        self.lag: LoopLag | None = None
+        self.lag_s: float | None = None
         self.body_left = False
         self.yields: Call | None = None
         self.calls: list[Call] = []
         self.visits = [Visit(self.span, self.started_ns)]
         if self.trajectory is not None:
             self.trajectory.open_hops += 1
+
+    def awaits(self) -> None:
+        """From now on the lag of this thread's event loop is looked for."""
+        if self.lag is None:
+            self.lag = current_loop_lag()
+            if self.lag is not None:
+                self.lag.opened(self)
 
     # Calls seen in the body ----------------------------------------------------------------------------------
 
@@ -63,6 +73,8 @@ class HopBlock(Block):
         call = Call(self, self._next_visit(), whole=True, format=format, fixed=reader is not None)
         call.visit.streamed = True
         self.calls.append(call)
+        if is_async(stream):
+            self.awaits()
         return follow(stream, call)
 
     def watch_reply(self, reply: Reading) -> None:
@@ -78,7 +90,8 @@ class HopBlock(Block):
         visit.span.set_attributes({key: value for key, value in facts.items() if key != v.OPERATION})
         model = facts.get(v.REQUEST_MODEL)
         if model is not None and self.name == v.CHAT:
-            visit.span.update_name(f"{v.CHAT} {model}")
+            visit.named = True
+            visit.span.update_name(f"{facts[v.OPERATION]} {model}")
         return visit
 
     def follow_call(self, call: Call) -> None:
@@ -196,8 +209,13 @@ class HopBlock(Block):
             return
         visit.done = True
         attributes = visit.attributes()
+        if self.lag is not None:
+            self.lag.look(self)
+            if self.lag_s is not None:
+                attributes[v.CLIENT_LAG] = self.lag_s
+                self.lag_s = None
         model = attributes.get(v.RESPONSE_MODEL)
-        if model is not None and self.name == v.CHAT:
+        if model is not None and self.name == v.CHAT and not visit.named:
             visit.span.update_name(f"{v.CHAT} {model}")
         if self.trajectory is not None:
             self.trajectory.last_outcome = visit.outcome
@@ -206,6 +224,8 @@ class HopBlock(Block):
     def _close_if_done(self) -> None:
         if not self.ended_already and all(visit.done for visit in self.visits):
             self.close()
+            if self.lag is not None:
+                self.lag.closed(self)
             # Calls hold the hop: without this the garbage collector would have to see to each.
             self.calls, self.yields = [], None
             if self.trajectory is not None:

@@ -18,7 +18,12 @@ def is_cancel(exc: BaseException | None) -> bool:
         return True
     if isinstance(exc, TimeoutError):
         return is_cancel(exc.__cause__)
-    return any(cls.__name__ in {"CancelledError", "Cancelled"} for cls in type(exc).__mro__)
+    return any(is_cancel_name(cls.__name__) for cls in type(exc).__mro__)
+
+
+def is_cancel_name(name: str) -> bool:
+    """Whether a class of this name, dotted or not, is a cancellation."""
+    return name.rpartition(".")[2] in {"CancelledError", "Cancelled"}
 
 
 def of_exception(exc: BaseException | None, *, by_consumer: bool = False) -> tuple[Outcome, str | None]:

@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Mapping, MutableMapping
-from typing import Any, Final
+from typing import Final
 
 from opentelemetry.context import Context
 from opentelemetry.propagate import extract, inject
 from opentelemetry.trace import get_current_span
 
 PARENT: Final = "traceparent"
-_VARIABLES: Final = (PARENT, "tracestate")
+_HEADERS: Final = (PARENT, "tracestate")
+_OURS: Final = "HOPBUDGET_"
+"""Before the names of the variables that a process of ours reads. Others have their own reasons to set TRACEPARENT."""
 _BAGGAGE: Final = "baggage"
 
 
@@ -28,18 +30,22 @@ def add_headers(headers: MutableMapping[str, str]) -> None:
 
 
 def environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment for a sub-process that is to go on with this trajectory: `base`, else this process's own."""
+    """The environment for a sub-process that is to go on with this trajectory: `base`, else this process's own.
+
+    In the sub-process `hopbudget.init` reads it: what nothing encloses there belongs to the trajectory.
+    """
     found = dict(os.environ if base is None else base)
     carrier: dict[str, str] = {}
     inject(carrier)
-    for name in _VARIABLES:
+    for name in _HEADERS:
         if name in carrier:
-            found[name.upper()] = carrier[name]
+            found[name.upper()] = found[f"{_OURS}{name.upper()}"] = carrier[name]
     return found
 
 
 def from_environment(variables: Mapping[str, str]) -> Context | None:
-    """The trace context that a process was started with; None if there is none."""
-    carrier: dict[str, Any] = {name: variables[name.upper()] for name in _VARIABLES if name.upper() in variables}
+    """The trace context that `environment` put there; None if there is none."""
+    given = {name: variables.get(f"{_OURS}{name.upper()}") for name in _HEADERS}
+    carrier = {name: value for name, value in given.items() if value}
     context = extract(carrier, Context())
     return context if get_current_span(context).get_span_context().is_valid else None

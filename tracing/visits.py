@@ -17,6 +17,8 @@ from hopbudget.tracing.vocabulary import Outcome
 if TYPE_CHECKING:
     from hopbudget.tracing.hops import HopBlock
 
+PREPARED_NS: Final = 1_000_000
+"""From here on the time that a hop's body took before its request is told from the hop's own."""
 BODY_LIMIT: Final = 1 << 24
 """Bytes of a reply that are kept for its usage; the reply itself is longer, and its usage then unknown."""
 
@@ -25,17 +27,19 @@ class Visit:
     """One call of a hop: its span, and what is known of the call. Later attempts after a failed one belong to it."""
 
     __slots__ = (
-        "attempt_ns", "attempts", "backoff_ns", "clock", "done", "end_ns", "error",
-        "issued", "outcome", "reply", "span", "started_ns", "streamed",
+        "attempt_ns", "attempts", "backoff_ns", "begun_ns", "clock", "done", "end_ns", "error",
+        "issued", "named", "outcome", "reply", "span", "started_ns", "streamed",
     )  # fmt: skip
 
     def __init__(self, span: Span, started_ns: int) -> None:
         self.span = span
+        self.begun_ns = started_ns
         self.started_ns = started_ns
         self.attempt_ns = started_ns
         self.attempts = 1
         self.backoff_ns = 0
         self.issued = False
+        self.named = False
         self.streamed = False
         self.clock: StreamClock | None = None
         self.reply: Reading | None = None
@@ -95,6 +99,8 @@ class Visit:
             found[v.ATTEMPTS] = self.attempts
         if self.backoff_ns:
             found[v.BACKOFF] = seconds(self.backoff_ns)
+        if self.started_ns - self.begun_ns >= PREPARED_NS:
+            found[v.ISSUED] = seconds(self.started_ns - self.begun_ns)
         if self.streamed:
             found[v.REQUEST_STREAM] = True
         source: StreamClock | Reading | None = self.clock or self.reply
@@ -131,8 +137,11 @@ class Visit:
             found[v.TTFA] = seconds(clock.answer_ns - self.started_ns)
         if self.outcome in {"ok", "truncated"}:
             found[v.E2E] = seconds(clock.last_ns - self.started_ns)
+        found[v.CONSUMER] = seconds(clock.consumer_ns)
         if len(clock.gaps):
             found[v.ITL] = clock.gaps.encode()
+            found[v.COALESCED] = clock.coalesced
+            found[v.HELD] = clock.held
         try:
             tokens, source = clock.tokens()
         except Exception:  # the user's tokenizer

@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.peers import page, running
 from bench.peers.catalogue import PEERS, Peer
-from bench.peers.environments import BUILD, ROOT, NotBuilt, build
+from bench.peers.environments import BUILD, ROOT, NotBuiltError, build
 from hopbudget.endpoint.serving import running_apart
 
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -36,7 +36,7 @@ def probe(peers: Sequence[Peer]) -> list[dict[str, Any]]:
                 build(peer)
                 built.append(peer)
                 found[peer.name] = running.checks(peer, base_url)
-            except NotBuilt as reason:
+            except NotBuiltError as reason:
                 found[peer.name] = {"failed": str(reason)}
     say("cost, all in turns ...")
     costs = running.costs([peer for peer in built if "failed" not in found[peer.name]])

@@ -61,7 +61,7 @@ PEERS: Final[tuple[Peer, ...]] = (
         "OpenLIT",
         "openlit",
         ("openlit==1.45.0", "opentelemetry-sdk==1.45.1", OPENAI_2),
-        "it asks for openai below 3; prices come from an empty local file; its spans of the HTTP client are not counted",
+        "it asks for openai below 3; prices come from an empty local file; its HTTP client spans are not counted",
         metrics=True,
     ),
     Peer(

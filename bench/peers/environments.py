@@ -13,7 +13,7 @@ _PIP: Final = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 _BUILD_S: Final = 900
 
 
-class NotBuilt(Exception):
+class NotBuiltError(Exception):
     """The environment can't be made; the text says why, in a line."""
 
 
@@ -23,7 +23,7 @@ def python_of(peer: Peer) -> Path:
 
 
 def build(peer: Peer) -> Path:
-    """Make the environment unless it is made; returns its interpreter. Raises NotBuilt with pip's reason."""
+    """Make the environment unless it is made; returns its interpreter. Raises NotBuiltError with pip's reason."""
     folder = BUILD / peer.name
     made = folder / "made"
     wanted = "\n".join([sys.version, *peer.packages])
@@ -41,7 +41,7 @@ def build(peer: Peer) -> Path:
     )
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-        raise NotBuilt(errors[0].removeprefix("ERROR: ") if errors else f"pip ended with {done.returncode}")
+        raise NotBuiltError(errors[0].removeprefix("ERROR: ") if errors else f"pip ended with {done.returncode}")
     # The probe is found last, so that no folder of ours shadows a module of theirs.
     site = next((folder / "venv" / "lib").glob("python*/site-packages"))
     (site / "bench_peers.pth").write_text(f"{ROOT}\n")

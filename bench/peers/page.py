@@ -57,9 +57,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _asked(results: Found) -> str:
     return (
         f"`make bench-peers` (`python -m bench.peers`), {results['date']}, Python {results['python']}, "
-        f"{results['cores']} cores, {results['machine']}. Each library runs in an environment of its own, set up as its "
-        "documentation says and with its defaults, against the simulated endpoint on this machine or against recorded "
-        "answers in memory; what it exports is kept in memory. Packages are pinned in `bench/peers/catalogue.py`."
+        f"{results['cores']} cores, {results['machine']}. Each library runs in an environment of its own, set up as "
+        "its documentation says and with its defaults, against the simulated endpoint on this machine or against "
+        "recorded answers in memory; what it exports is kept in memory. Packages are pinned in "
+        "`bench/peers/catalogue.py`."
     )
 
 
@@ -73,11 +74,11 @@ def _summary(ran: Sequence[Found]) -> str:
         "contract held", "added a chunk, µs", "added a call, µs",
     ]  # fmt: skip
     explained = (
-        "Of 15 ways out of a stream (7 sync, 8 async): in how many came *exactly one span*; were an error in the stream, "
-        "a cut-off stream and a cancelled task *marked* as errors; did the record of an early end (break, close, never "
-        "read, consumer's exception) differ in status, error or outcome from that of a complete read; did the span *end* "
-        f"within {LATE_S:.2f} s of the last event; was what had been received *kept*, as a count of tokens or as text; was "
-        "the library's span still the current one afterwards."
+        "Of 15 ways out of a stream (7 sync, 8 async): in how many came *exactly one span*; were an error in the "
+        "stream, a cut-off stream and a cancelled task *marked* as errors; did the record of an early end (break, "
+        "close, never read, consumer's exception) differ in status, error or outcome from that of a complete read; did "
+        f"the span *end* within {LATE_S:.2f} s of the last event; was what had been received *kept*, as a count of "
+        "tokens or as text; was the library's span still the current one afterwards."
     )
     return f"{explained}\n\n{table(head, [_line(peer) for peer in ran])}"
 
@@ -155,8 +156,8 @@ def _first(ran: Sequence[Found]) -> str:
         for peer in ran
     ]
     return (
-        "A role chunk is sent at 0.10 s, an empty chunk at 0.20 s, the first content at 0.60 s. Listed is whatever names a "
-        "first token or chunk: attributes, the first of the events that mark chunks, metrics.\n\n"
+        "A role chunk is sent at 0.10 s, an empty chunk at 0.20 s, the first content at 0.60 s. Listed is whatever "
+        "names a first token or chunk: attributes, the first of the events that mark chunks, metrics.\n\n"
         + table(["library", "name", "seconds", "first content as the caller saw it, s"], rows)
     )
 
@@ -165,8 +166,8 @@ def _ways(ran: Sequence[Found]) -> str:
     rows = [[peer["title"], *(_way(peer, way) for way in WAYS)] for peer in ran]
     return (
         "Spans, status, and by how much the last span ended after the last event where that is more than "
-        f"{LATE_S:.2f} s. *Sync / async* where they differ; a task is cancelled in async code only. After `break` and in "
-        "*never read* the stream is held for another 0.25 s.\n\n" + table(["library", *WAYS], rows)
+        f"{LATE_S:.2f} s. *Sync / async* where they differ; a task is cancelled in async code only. After `break` and "
+        "in *never read* the stream is held for another 0.25 s.\n\n" + table(["library", *WAYS], rows)
     )
 
 
@@ -198,7 +199,7 @@ def _contract(ran: Sequence[Found]) -> str:
         rows.append(
             [peer["title"], _share(list(found.values()), lambda state: state == "held"), "; ".join(broken) or "-"]
         )
-    points = ", ".join(next((list(peer["contract"]) for peer in ran if peer.get("contract")), []))
+    points = "; ".join(next((list(peer["contract"]) for peer in ran if peer.get("contract")), []))
     return f"Compared with the client alone: {points}.\n\n" + table(["library", "held", "did not hold"], rows)
 
 
@@ -228,10 +229,11 @@ def _cost(ran: Sequence[Found]) -> str:
         "library", "a chunk, µs", "quartiles", "with metrics", "a call, µs", "with metrics",
     ]  # fmt: skip
     return (
-        "What is added to the client alone, on chunks parsed beforehand and served from memory: a chunk is the difference "
-        "between streams of 1,000 and of 10 tokens; a call is one of 10 tokens, sync, read to its end. For each library "
-        "the client alone runs in a second process of the same environment; all processes take one round each, turn "
-        f"about, and the figure is the median of {rounds} rounds' differences. No exporter works on the calling thread. "
+        "What is added to the client alone, on chunks parsed beforehand and served from memory to a reader that looks "
+        "at each text: a chunk is the difference between streams of 1,000 and of 10 tokens; a call is one of 10 "
+        "tokens, sync, read to its end. For each library the client alone runs in a second process of the same "
+        "environment; all processes take one round each, turn about, and the figure is the median of "
+        f"{rounds} rounds' differences, in processor time of the calling thread. No exporter works on that thread. "
         "*With metrics*: a MeterProvider is set too, where the library takes the global one.\n\n"
         + table(head, rows)
         + _against_official(ran)

@@ -265,7 +265,7 @@ def test_what_capture_measured_is_taken_as_it_is(make: Any) -> None:
     )
     assert (row.chunks, row.attempts, row.backoff_s, row.limit_hit) == (10, 2, 0.5, "stall")
     assert (row.budget_s, row.remaining_s, row.client_lag_s) == (6.0, -1.0, 0.01)
-    assert (row.itl_us, row.itl_exact, row.itl_censored) == ("[20000,30000]", 2, False)
+    assert (row.itl_us, row.itl_exact, row.itl_censored) == ([20_000, 30_000], 2, False)
     assert (row.final, row.final_source) == (True, "declared")
 
 
@@ -450,8 +450,8 @@ def test_root_and_resource_attributes_are_kept_as_texts(make: Any) -> None:
         make.agent("bot", 0, 1, attributes={"seed": 7, "cold": True, "share": 0.5, "tags": ["a", "b"]}),
         resource={"service.name": "svc", "seed": 1},
     )
-    for part in ('"seed":"7"', '"cold":"true"', '"share":"0.5"', r'"tags":"[\"a\",\"b\"]"', '"service.name":"svc"'):
-        assert part in one(facts).attributes
+    kept = {"seed": "7", "cold": "true", "share": "0.5", "tags": '["a","b"]', "service.name": "svc"}
+    assert one(facts).attributes.items() >= kept.items()
 
 
 def test_the_deadline_and_plan_in_force_are_kept(make: Any) -> None:

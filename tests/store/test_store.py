@@ -245,7 +245,7 @@ def test_a_failed_write_leaves_the_store_as_it_was(make: Any, store: Store, rows
 
 
 def test_the_columns_of_a_row_and_of_its_table_are_the_same(store: Store) -> None:
-    from hopbudget.store.schema import TABLES
+    from hopbudget.store.tables import TABLES
 
     with store.writing():
         pass

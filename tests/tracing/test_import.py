@@ -44,7 +44,7 @@ def test_the_public_names_are_these() -> None:
     import hopbudget.tracing
 
     of_tracing = ["environment", "hop", "instrument", "pause", "trajectory", "uninstrument", "watch", "work"]
-    assert hopbudget.__all__ == sorted([*of_tracing, "Reading", "flush", "init"])
+    assert hopbudget.__all__ == sorted([*of_tracing, "Reading", "flush", "init", "processor"])
     assert hopbudget.tracing.__all__ == ["Reading", "Usage", *of_tracing]
     for module in (hopbudget, hopbudget.tracing):
         assert all(getattr(module, name) for name in module.__all__)

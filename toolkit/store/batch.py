@@ -1,12 +1,14 @@
 """What is written to the store in one transaction, made ready before the store is opened. Pure but for numpy."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from hopbudget.store import facts
-from hopbudget.store.schema import TABLES, Columns, row_columns, span_columns
+from hopbudget.store.columns import Table
 from hopbudget.store.spans import Span
+from hopbudget.store.tables import TABLES, row_columns, span_columns
 
 
 @dataclass(slots=True)
@@ -63,22 +65,27 @@ def group(parts: Iterable[Part]) -> tuple[Traces, int]:
     return traces, total
 
 
-@dataclass(slots=True)
-class Ready:
-    """Columns of new spans, and of the derived rows of their traces."""
+class Ready(NamedTuple):
+    """Columns of new spans and of the rows derived from them, as if nothing of their traces were stored yet."""
 
-    spans: Columns
-    rows: dict[str, Columns]
+    tables: dict[str, Table]
+    trace_ids: list[str]
+    given: int
+    """How many spans there were, duplicates and all."""
     counts: Counts
+    """What is known of them before they are stored."""
 
 
-def make_ready(spans: list[Span], traces: Traces) -> Ready:
-    """Columns for `spans`, which are new, and for the rows of `traces`, which hold all spans of theirs."""
+def make_ready(parts: Sequence[Part]) -> Ready:
+    """The spans of these parts, each once, and the rows of their traces."""
+    traces, given = group(parts)
     derived = facts.of_traces(list(trace.values()) for trace in traces.values())
-    rows = {table: getattr(derived, table) for table in TABLES}
-    counts = Counts(spans=len(spans), **{table: len(found) for table, found in rows.items()})
-    return Ready(
-        span_columns(spans) if spans else {},
-        {table: row_columns(table, found) for table, found in rows.items() if found},
-        counts,
-    )
+    spans = [span for trace in traces.values() for span in trace.values()]
+    counts = Counts(dropped_content=sum(part.dropped_content for part in parts))
+    tables = {"spans": span_columns(spans)} if spans else {}
+    return Ready(tables | row_tables(derived), list(traces), given, counts)
+
+
+def row_tables(derived: facts.Facts) -> dict[str, Table]:
+    """The columns of derived rows, without tables of none."""
+    return {table: row_columns(table, found) for table in TABLES if (found := getattr(derived, table))}

@@ -95,17 +95,16 @@ _EVENTS: Final = re.compile(
 _CLASS_NAME: Final = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Timeout|Cancelled|Exit|Interrupt)\b")
 _KNOWN_MOST: Final = 10_000
 
-verdicts: dict[str, bool] = {}
-"""What `is_content` has found, for those who ask very often."""
+_verdicts: Final[dict[str, bool]] = {}
 
 
 def is_content(name: str) -> bool:
     """Whether an attribute of this name holds what somebody wrote."""
-    verdict = verdicts.get(name)
+    verdict = _verdicts.get(name)
     if verdict is None:
         verdict = _look(name)
-        if len(verdicts) < _KNOWN_MOST:  # names may come from outside without end
-            verdicts[name] = verdict
+        if len(_verdicts) < _KNOWN_MOST:  # names may come from outside without end
+            _verdicts[name] = verdict
     return verdict
 
 

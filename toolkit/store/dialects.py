@@ -135,8 +135,8 @@ def _find_shape(names: Attributes) -> Shape:
     return Shape(
         dialect=next((dialect for dialect in DIALECTS if dialect.marker in names), None),
         looks_like_a_call=_any(names, _CALL_MARKS) and _any(names, _MODEL_MARKS),
-        ours=v.HOP in names,
-        measured=_any(names, (v.OUTCOME, v.HOP)),
+        ours=v.HOP in names and v.ADOPTED not in names,
+        measured=_any(names, (v.OUTCOME, v.HOP)) and v.ADOPTED not in names,
         says_outcome=_any(names, (v.OUTCOME, v.ERROR_TYPE)) or found["finish_reasons"] is not None,
         **found,
     )

@@ -4,12 +4,11 @@ One request a line is the usual form and the fast one; any other file is walked 
 """
 
 import codecs
-import gzip
 import itertools
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple, cast
+from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
@@ -17,6 +16,8 @@ from hopbudget.store import otlp
 from hopbudget.store.walker import Piece, as_document, rejection
 
 _CHUNK: Final = 1 << 20
+_PACKED_CHUNK: Final = 1 << 17
+_GZIP: Final = 31
 _PEEK: Final = 1 << 22
 _LONGEST_LINE: Final = 1 << 26
 
@@ -46,24 +47,23 @@ def parts(path: Path, on_bytes: Callable[[int], None] | None = None) -> Iterator
     with path.open("rb") as raw:
         zipped = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
-        stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if zipped else raw
-        chunks = _chunks(stream, raw, on_bytes)
+        read = _Reading(raw, on_bytes)
+        chunks = read.unzipped() if zipped else read.plain()
         head: list[bytes] = []
+        size = 0
+        for chunk in chunks:
+            head.append(chunk)
+            size += len(chunk)
+            if b"\n" in chunk or size >= _PEEK:
+                break
+        start = b"".join(head).removeprefix(codecs.BOM_UTF8)
+        followed = _by_lines if _has_lines(start, whole=size < _CHUNK) else as_document
         line = 1
-        try:
-            size = 0
-            for chunk in chunks:
-                head.append(chunk)
-                size += len(chunk)
-                if b"\n" in chunk or size >= _PEEK:
-                    break
-            start = b"".join(head).removeprefix(codecs.BOM_UTF8)
-            read = _by_lines if _has_lines(start, whole=size < _CHUNK) else as_document
-            for part in read(itertools.chain([start], chunks)):
-                line = part[0]
-                yield part
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            yield rejection(line, f"the file is damaged or cut off ({error}); what came before it is kept")
+        for part in followed(itertools.chain([start], chunks)):
+            line = part[0]
+            yield part
+        if read.damage:
+            yield rejection(line, f"the file is damaged or cut off ({read.damage}); what came before it is kept")
 
 
 def decode_lines(lines: Lines) -> Iterator[Piece]:
@@ -73,11 +73,41 @@ def decode_lines(lines: Lines) -> Iterator[Piece]:
             yield Piece(number, otlp.decode(line))
 
 
-def _chunks(stream: BinaryIO, raw: BinaryIO, on_bytes: Callable[[int], None] | None) -> Iterator[bytes]:
-    while chunk := stream.read(_CHUNK):
-        yield chunk
-        if on_bytes:
-            on_bytes(raw.tell())
+class _Reading:
+    """Reads a file in chunks. What is wrong with a zipped one ends it and is noted in `damage`."""
+
+    def __init__(self, raw: BinaryIO, on_bytes: Callable[[int], None] | None) -> None:
+        self.damage = ""
+        self._raw = raw
+        self._on_bytes = on_bytes
+
+    def plain(self, size: int = _CHUNK) -> Iterator[bytes]:
+        while chunk := self._raw.read(size):
+            if self._on_bytes:
+                self._on_bytes(self._raw.tell())
+            yield chunk
+
+    def unzipped(self) -> Iterator[bytes]:
+        """All that can be unzipped, also of a file that was cut off, which `gzip` would not give."""
+        member = None
+        for packed in self.plain(_PACKED_CHUNK):
+            left = packed
+            while left:
+                if member is None:
+                    left = left.lstrip(b"\0")  # padding between members
+                    member = zlib.decompressobj(wbits=_GZIP) if left else None
+                    continue
+                try:
+                    chunk = member.decompress(left, _CHUNK)
+                except zlib.error as error:
+                    self.damage = str(error)
+                    return
+                if chunk:
+                    yield chunk
+                left = member.unused_data if member.eof else member.unconsumed_tail
+                member = None if member.eof else member
+        if member is not None:
+            self.damage = "its end is missing"
 
 
 # --- one request a line --------------------------------------------------------------------------------------

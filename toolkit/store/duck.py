@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import duckdb
-import numpy as np
 
 from hopbudget.errors import Exit, UserError
 from hopbudget.store import schema, spool
-from hopbudget.store.batch import Counts, Part, Traces, group, make_ready
-from hopbudget.store.schema import insert
-from hopbudget.store.spans import Span
+from hopbudget.store.batch import Counts, Part, Ready, make_ready
+from hopbudget.store.growing import insert_new
 
 if TYPE_CHECKING:
     from hopbudget.store.importing import ImportResult
@@ -31,7 +29,6 @@ PATIENCE_S: Final = 120.0
 _WRITE_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     "memory_limit": "128MB",
     "threads": 1,
-    "pandas_analyze_sample": 0,
 }
 _READ_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {"memory_limit": "1GB"}
 _ROW_GROUP: Final = 6_144
@@ -57,6 +54,7 @@ class Store:
         self._patience_s = patience_s
         self._guard = _guard(path.resolve()) if path else threading.RLock()
         self._memory: duckdb.DuckDBPyConnection | None = None
+        self._writer: duckdb.DuckDBPyConnection | None = None
 
     @property
     def spool(self) -> Path | None:
@@ -117,34 +115,25 @@ class Store:
                     after_commit()
             finally:
                 if self.path is not None:
-                    con.close()
+                    self._let_go(con)
 
     def write(self, parts: list[Part]) -> Counts:
         """Store the spans of these parts that are not stored yet, and book what the parts say, in one transaction."""
+        return self.put(make_ready(parts), parts)
+
+    def put(self, ready: Ready, parts: list[Part]) -> Counts:
+        """The same where the columns have been made already, of these parts' spans."""
         given = parts
-        traces, total = group(parts)
-        ready = make_ready(_all(traces), traces)
-        # Derived before the lock is taken, as if nothing were known; that is nearly always so.
-        held_from = time.perf_counter()
         with self.writing(lambda: _remove_files(given)) as con:
             held_from = time.perf_counter()
             gone = _already_drained(con, parts)
             if gone:
                 parts = [part for part in parts if part not in gone]
-                traces, total = group(parts)
-            known = _known_spans(con, traces)
-            if known or gone:
-                counts = _write_beside_known(con, traces, known)
-            else:
-                insert(con, "spans", ready.spans)
-                for table, columns in ready.rows.items():
-                    insert(con, table, columns)
-                counts = ready.counts
+                ready = make_ready(parts)
+            counts = insert_new(con, ready)
             _book(con, parts)
-        self._adapt(total, time.perf_counter() - held_from)
-        counts.duplicates = total - counts.spans
+        self._adapt(ready.given, time.perf_counter() - held_from)
         counts.files = sum(part.done is not None for part in parts)
-        counts.dropped_content = sum(part.dropped_content for part in parts)
         return counts
 
     def _adapt(self, spans: int, held_s: float) -> None:
@@ -154,9 +143,25 @@ class Store:
 
     def _in_memory(self) -> duckdb.DuckDBPyConnection:
         if self._memory is None:
-            self._memory = duckdb.connect(":memory:", config={"pandas_analyze_sample": 0})
+            self._memory = duckdb.connect(":memory:")
             schema.migrate(self._memory, self.name)
         return self._memory
+
+    def _attach(self) -> duckdb.DuckDBPyConnection:
+        """Open the file to write. What opens it is kept: making that costs more than the file."""
+        con = self._writer = self._writer or duckdb.connect(":memory:", config=_WRITE_CONFIG)
+        quoted = str(self.path).replace("'", "''")
+        con.execute(f"ATTACH '{quoted}' AS store (ROW_GROUP_SIZE {_ROW_GROUP})")
+        con.execute("USE store")
+        return con
+
+    def _let_go(self, con: duckdb.DuckDBPyConnection) -> None:
+        try:
+            con.execute("USE memory")
+            con.execute("DETACH store")
+        except duckdb.Error:  # a fatal error, such as a full disk, ends the whole instance
+            self._writer = None
+            con.close()
 
     def _connect(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         assert self.path is not None
@@ -164,7 +169,7 @@ class Store:
         wait_s = 0.002
         while True:
             try:
-                return _open_to_read(self.path) if read_only else _open_to_write(self.path)
+                return duckdb.connect(self.path, read_only=True, config=_READ_CONFIG) if read_only else self._attach()
             except duckdb.Error as error:
                 if not _is_lock(error):
                     raise _explained(error, self.path) from error
@@ -176,22 +181,6 @@ class Store:
                     ) from error
             time.sleep(wait_s * random.uniform(0.5, 1.0))  # so that those who wait don't wake together
             wait_s = min(wait_s * 1.5, 0.05)
-
-
-def _open_to_read(path: Path) -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(path, read_only=True, config=_READ_CONFIG)
-
-
-def _open_to_write(path: Path) -> duckdb.DuckDBPyConnection:
-    con = duckdb.connect(":memory:", config=_WRITE_CONFIG)
-    try:
-        quoted = str(path).replace("'", "''")
-        con.execute(f"ATTACH '{quoted}' AS store (ROW_GROUP_SIZE {_ROW_GROUP})")
-        con.execute("USE store")
-    except BaseException:
-        con.close()
-        raise
-    return con
 
 
 def _guard(path: Path) -> threading.RLock:
@@ -215,10 +204,6 @@ def _explained(error: duckdb.Error, path: Path) -> UserError:
     return UserError(f"{path} can't be opened as a store: {text}", Exit.ENVIRONMENT)
 
 
-def _all(traces: Traces) -> list[Span]:
-    return [span for trace in traces.values() for span in trace.values()]
-
-
 def _already_drained(con: duckdb.DuckDBPyConnection, parts: list[Part]) -> list[Part]:
     """Parts whose file another drain has stored, or that went with the oldest of a full spool."""
     names = [part.done.name for part in parts if part.done]
@@ -227,49 +212,6 @@ def _already_drained(con: duckdb.DuckDBPyConnection, parts: list[Part]) -> list[
     marks = ", ".join("?" * len(names))
     drained = {row[0] for row in con.execute(f"SELECT file FROM drained WHERE file IN ({marks})", names).fetchall()}
     return [part for part in parts if part.done and (part.done.name in drained or not part.done.exists())]
-
-
-def _known_spans(con: duckdb.DuckDBPyConnection, traces: Traces) -> dict[str, set[str]]:
-    """The stored span ids of these traces."""
-    con.register("ids", {"id": np.array(list(traces), dtype=object)})
-    try:
-        rows = con.execute("SELECT trace_id, span_id FROM spans WHERE trace_id IN (SELECT id FROM ids)").fetchall()
-    finally:
-        con.unregister("ids")
-    known: dict[str, set[str]] = {}
-    for trace_id, span_id in rows:
-        known.setdefault(trace_id, set()).add(span_id)
-    return known
-
-
-def _write_beside_known(con: duckdb.DuckDBPyConnection, traces: Traces, known: dict[str, set[str]]) -> Counts:
-    """Insert what is new, and derive the rows of traces that were known and have grown anew from all their spans."""
-    new: Traces = {}
-    for trace_id, trace in traces.items():
-        stored = known.get(trace_id, set())
-        fresh = {span_id: span for span_id, span in trace.items() if span_id not in stored}
-        if fresh:
-            new[trace_id] = fresh
-    grown = [trace_id for trace_id in new if trace_id in known]
-    whole: Traces = {trace_id: dict(trace) for trace_id, trace in new.items()}
-    removed = Counts()
-    if grown:
-        con.register("ids", {"id": np.array(grown, dtype=object)})
-        try:
-            for span in schema.read_spans(con, "trace_id IN (SELECT id FROM ids)"):
-                whole[span.trace_id].setdefault(span.span_id, span)
-            for table in schema.TABLES:
-                gone = con.execute(f"DELETE FROM {table} WHERE trace_id IN (SELECT id FROM ids)").fetchall()
-                setattr(removed, table, gone[0][0])
-        finally:
-            con.unregister("ids")
-    ready = make_ready(_all(new), whole)
-    insert(con, "spans", ready.spans)
-    for table, columns in ready.rows.items():
-        insert(con, table, columns)
-    for table in schema.TABLES:
-        setattr(ready.counts, table, getattr(ready.counts, table) - getattr(removed, table))
-    return ready.counts
 
 
 def _remove_files(parts: list[Part]) -> None:

@@ -98,7 +98,7 @@ def _trajectory_row(found: Tree, sorted_out: _Sorted) -> TrajectoryRow:
         deadline_s=dialects.number(attributes.get(v.DEADLINE)),
         plan=_words(attributes.get(v.PLAN)),
         intervened=bool(attributes.get(v.INTERVENED, False)),
-        attributes=_as_json(_texts(resource, attributes)).decode(),
+        attributes=_texts(resource, attributes),
     )
 
 

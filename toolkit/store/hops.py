@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import msgspec
-
 from hopbudget.store import dialects, outcomes
 from hopbudget.store.dialects import Kind, Shape, count, number, text, whole
 from hopbudget.store.rows import HopRow, TrajectoryRow
@@ -15,7 +13,6 @@ from hopbudget.tracing import vocabulary as v
 NS: Final = 1e9
 _EPS_S: Final = 1e-6
 _READ_TO_THE_END: Final = frozenset({"ok", "truncated"})
-_as_json: Final = msgspec.json.encode
 
 
 def beyond(node: Node) -> list[Node]:
@@ -65,11 +62,22 @@ def hop_row(node: Node, trajectory: TrajectoryRow, name: str) -> HopRow:
         error_type=None if outcome == "ok" else outcomes.error_type(teller.span),
     )
     row.output_tokens_source = None if row.output_tokens is None else "usage"
+    if node.shape.measured:
+        _begin_at_issue(row, attributes)
     if shape.measured:
         _measured(row, attributes)
     elif shape.stream is not None or shape.first_chunk_s is not None:
         _derived(row, attributes, shape)
     return row
+
+
+def _begin_at_issue(row: HopRow, attributes: Attributes) -> None:
+    """A hop begins when its request leaves; what its body did before is work."""
+    issued_s = number(attributes.get(v.ISSUED))
+    if issued_s is not None and issued_s <= row.duration_s:
+        row.started_at += round(issued_s * NS)
+        row.start_s += issued_s
+        row.duration_s -= issued_s
 
 
 def _measured(row: HopRow, attributes: Attributes) -> None:
@@ -95,6 +103,9 @@ def _measured(row: HopRow, attributes: Attributes) -> None:
     row.limit_hit = text(attributes, v.LIMIT_HIT)
     row.budget_s = number(get(v.BUDGET))
     row.client_lag_s = number(get(v.CLIENT_LAG))
+    row.consumer_s = number(get(v.CONSUMER))
+    row.coalesced = whole(get(v.COALESCED))
+    row.held = whole(get(v.HELD))
     remaining = get(v.REMAINING)
     row.remaining_s = float(remaining) if type(remaining) in {int, float} else None  # type: ignore[arg-type]
     if row.streamed and row.e2e_s is not None and row.outcome in _READ_TO_THE_END:
@@ -121,7 +132,7 @@ def _derived(row: HopRow, attributes: Attributes, shape: Shape) -> None:
 def _add_gaps(row: HopRow, value: Value | None) -> None:
     decoded = gaps.decode(value) if isinstance(value, str) else None
     if decoded is not None:
-        row.itl_us = _as_json(list(decoded.us)).decode()
+        row.itl_us = list(decoded.us)
         row.itl_exact = decoded.exact
         row.itl_censored = decoded.censored
 

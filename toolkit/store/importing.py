@@ -1,16 +1,18 @@
-"""Import of OTLP/JSON files: which files, in what batches, with what account of it."""
+"""Import of OTLP/JSON files: which files, decoded where, with what account of it."""
 
 import glob
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hopbudget.errors import Exit, UserError
-from hopbudget.store.documents import decode_lines, parts
-from hopbudget.store.intake import ImportResult, Intake, Rejection, paused_gc
-from hopbudget.store.walker import Piece
+from hopbudget.store.batch import make_ready
+from hopbudget.store.intake import ImportResult, Rejection, batches, paused_gc
+from hopbudget.store.workers import Decoded, decoders, decoders_for
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hopbudget.store.duck import Progress, Store
 
 __all__ = ["ImportResult", "Rejection", "find_files", "import_paths"]
@@ -22,26 +24,30 @@ def import_paths(store: "Store", paths: Sequence[str | Path], progress: "Progres
     """Import files, folders and globs; spans that are stored already are counted as duplicates."""
     files = find_files(paths)
     sizes = [file.stat().st_size for file in files]
-    intake = Intake(store)
+    result = ImportResult()
     with paused_gc():
-        before = 0
-        for file, size in zip(files, sizes, strict=True):
-            try:
-                for part in parts(file, _reporter(progress, file.name, before, sum(sizes))):
-                    if isinstance(part, Piece):
-                        intake.take(str(file), [part])
-                    else:
-                        intake.take(str(file), decode_lines(part))
-            except OSError as error:
-                intake.result.reject(str(file), f"can't be read: {error.strerror or error}")
-            before += size
-        intake.flush()
-    intake.result.files = len(files)
-    return intake.result
+        for decoded in _decoded(store, files, sum(sizes)):
+            if decoded.ready.given or decoded.ready.counts.dropped_content:
+                result.add(store.put(decoded.ready, []))
+            result.reject(decoded.rejected, decoded.rejected_count)
+            if progress:
+                progress(files[decoded.file].name, sum(sizes[: decoded.file]) + decoded.read, sum(sizes))
+    if progress and files:
+        progress(files[-1].name, sum(sizes), sum(sizes))
+    result.files = len(files)
+    return result
 
 
-def _reporter(progress: "Progress | None", name: str, before: int, total: int) -> Callable[[int], None] | None:
-    return (lambda read: progress(name, before + read, total)) if progress else None
+def _decoded(store: "Store", files: Sequence[Path], size: int) -> "Iterator[Decoded]":
+    """The batches, decoded by processes of their own if that pays."""
+    several = decoders_for(files, size)
+    if several:
+        with decoders(files, several) as running:
+            if running:
+                yield from running.batches(lambda: store.batch_spans)
+                return
+    for batch in batches(files, lambda: store.batch_spans):
+        yield Decoded(make_ready([batch.part]), batch.rejected, batch.rejected_count, batch.file, batch.read)
 
 
 def find_files(paths: Sequence[str | Path]) -> list[Path]:

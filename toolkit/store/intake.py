@@ -1,18 +1,18 @@
-"""What an import takes in, and its account of it."""
+"""Files to batches: the way of an import up to the store, and its account of it."""
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from hopbudget.store.batch import Counts, Part
-from hopbudget.store.walker import Piece
-
-if TYPE_CHECKING:
-    from hopbudget.store.duck import Store
+from hopbudget.store.documents import Lines, decode_lines, parts
+from hopbudget.store.walker import Piece, rejection
 
 _REJECTIONS_KEPT: Final = 1000
+_PARTS_IN_TURN: Final = 8
 
 
 class Rejection(NamedTuple):
@@ -36,36 +36,106 @@ class ImportResult(Counts):
         whole = asdict(self)
         return whole | {"rejected": [rejection._asdict() for rejection in self.rejected]}
 
-    def reject(self, where: str, reason: str) -> None:
-        """Count it, and keep it if there are not too many."""
-        self.rejected_count += 1
-        if len(self.rejected) < _REJECTIONS_KEPT:
-            self.rejected.append(Rejection(where, reason))
+    def reject(self, rejected: Sequence[Rejection], count: int) -> None:
+        """Count them, and keep them if there are not too many."""
+        self.rejected_count += count
+        self.rejected += rejected[: _REJECTIONS_KEPT - len(self.rejected)]
 
 
-class Intake:
-    """Takes decoded pieces and stores them in transactions of the size that the store asks for."""
+class Share(NamedTuple):
+    """Which of a file's parts to decode: those of every `of`-th turn, from the `index`-th."""
 
-    def __init__(self, store: "Store") -> None:
-        self.result: Final = ImportResult()
-        self._store = store
+    index: int = 0
+    of: int = 1
+
+
+_ALL: Final = Share()
+
+
+class Batch(NamedTuple):
+    """What is stored at once."""
+
+    part: Part
+    rejected: list[Rejection]
+    """The first thousand of them."""
+    rejected_count: int
+    file: int
+    """The number of the file that was read last."""
+    read: int
+    """How many of its bytes on disk have been read."""
+
+
+def batches(files: Sequence[Path], most: Callable[[], int], share: Share = _ALL) -> Iterator[Batch]:
+    """The spans of these files in order, as many at once as `most` says when a batch is begun, but for a last line."""
+    taken = _Taken(most())
+    for number, file in enumerate(files):
+        read = 0
+        for piece, read in _pieces(file, share):
+            taken.add(file, piece)
+            if taken.full:
+                yield taken.batch(number, read)
+                taken = _Taken(most())
+        if number + 1 == len(files) and not taken.empty:
+            yield taken.batch(number, read)
+
+
+class _Taken:
+    """A batch that is being filled."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._part = Part()
+        self._rejected: list[Rejection] = []
+        self._rejected_count = 0
 
-    def take(self, name: str, found: Iterable[Piece]) -> None:
-        """Add the pieces of a file of this name."""
-        for line, decoded in found:
-            self._part.spans += decoded.spans
-            self._part.dropped_content += decoded.dropped_content
-            for reason in decoded.rejected:
-                self.result.reject(f"{name}:{line}", reason)
-            if len(self._part.spans) >= self._store.batch_spans:
-                self.flush()
+    @property
+    def full(self) -> bool:
+        return len(self._part.spans) >= self._most
 
-    def flush(self) -> None:
-        """Store what waits."""
-        part, self._part = self._part, Part()
-        if part.spans or part.dropped_content:
-            self.result.add(self._store.write([part]))
+    @property
+    def empty(self) -> bool:
+        return not (self._part.spans or self._part.dropped_content or self._rejected)
+
+    def add(self, file: Path, piece: Piece) -> None:
+        decoded = piece.decoded
+        self._part.spans += decoded.spans
+        self._part.dropped_content += decoded.dropped_content
+        if decoded.rejected:
+            self._rejected_count += len(decoded.rejected)
+            if len(self._rejected) < _REJECTIONS_KEPT:
+                where = f"{file}:{piece.line}" if piece.line else str(file)
+                self._rejected += [Rejection(where, reason) for reason in decoded.rejected]
+
+    def batch(self, file: int, read: int) -> Batch:
+        return Batch(self._part, self._rejected[:_REJECTIONS_KEPT], self._rejected_count, file, read)
+
+
+def _pieces(file: Path, share: Share) -> Iterator[tuple[Piece, int]]:
+    """The pieces of a file that are ours by this share, and how much of the file has been read.
+
+    Whoever has the first share also has what can't be shared out: documents, and what is wrong with the file.
+    """
+    read = 0
+    lines_seen = 0
+
+    def note(at: int) -> None:
+        nonlocal read
+        read = at
+
+    try:
+        for part in parts(file, note):
+            if isinstance(part, Lines):
+                if lines_seen // _PARTS_IN_TURN % share.of == share.index:
+                    for piece in decode_lines(part):
+                        yield piece, read
+                lines_seen += 1
+            elif share.index == 0:
+                yield part, read
+            elif not lines_seen:
+                return
+    except OSError as error:
+        if share.index == 0:
+            yield rejection(0, f"can't be read: {error.strerror or error}"), read
 
 
 @contextmanager

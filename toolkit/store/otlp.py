@@ -4,25 +4,30 @@ A request in which anything is unusual (a name for an enum, a bad id, a field of
 as a whole; both give the same for the same text.
 """
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from hopbudget.store import tolerant
-from hopbudget.store.content import is_content, safe_status, verdicts
+from hopbudget.store.content import is_content, safe_status
 from hopbudget.store.spans import Attributes, Decoded, Span
 from hopbudget.store.tolerant import INT64_MOST, KINDS, STATUSES, Counter
 
 _NO_ID: Final = "0" * 16
 _NO_TRACE: Final = "0" * 32
+_SPAN_DIGITS: Final = {16}
+_TRACE_DIGITS: Final = {32}
+_LISTS_MOST: Final = 4_096
+_NAMES_MOST: Final = 10_000
+
+_Int64 = Annotated[int, msgspec.Meta(ge=-INT64_MOST - 1, le=INT64_MOST)]
 
 
 class _Value(msgspec.Struct, gc=False):
     stringValue: str | None = None  # noqa: N815  (the names on the wire)
-    intValue: str | int | None = None  # noqa: N815
+    intValue: _Int64 | None = None  # noqa: N815
     doubleValue: float | None = None  # noqa: N815
-    boolValue: bool | None = None  # noqa: N815
+    boolValue: Any = None  # noqa: N815
     arrayValue: Any = None  # noqa: N815
     kvlistValue: Any = None  # noqa: N815
     bytesValue: Any = None  # noqa: N815
@@ -41,12 +46,12 @@ class _Status(msgspec.Struct, gc=False):
 class _RawSpan(msgspec.Struct, gc=False):
     traceId: str  # noqa: N815
     spanId: str  # noqa: N815
-    startTimeUnixNano: str | int  # noqa: N815
-    endTimeUnixNano: str | int  # noqa: N815
+    startTimeUnixNano: int  # noqa: N815
+    endTimeUnixNano: int  # noqa: N815
     parentSpanId: str = ""  # noqa: N815
     name: str = ""
     kind: int = 0
-    attributes: list[_Pair] = []
+    attributes: msgspec.Raw = msgspec.Raw(b"[]")
     status: _Status | None = None
     events: Any = None
     droppedEventsCount: int = 0  # noqa: N815
@@ -62,7 +67,7 @@ class _ScopeSpans(msgspec.Struct, gc=False):
 
 
 class _Resource(msgspec.Struct, gc=False):
-    attributes: list[_Pair] = []
+    attributes: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 class _ResourceSpans(msgspec.Struct, gc=False):
@@ -74,7 +79,9 @@ class _Request(msgspec.Struct, gc=False):
     resourceSpans: list[_ResourceSpans]  # noqa: N815
 
 
-_decode: Final = msgspec.json.Decoder(_Request).decode
+# Not strict: a number may be given as text, as the standard has it for those of 64 bits.
+_decode: Final = msgspec.json.Decoder(_Request, strict=False).decode
+_decode_pairs: Final = msgspec.json.Decoder(list[_Pair], strict=False).decode
 
 
 class _UnusualError(Exception):
@@ -94,38 +101,35 @@ def _usual(request: _Request) -> Decoded:
     spans: list[Span] = []
     for resource_spans in request.resourceSpans:
         described = resource_spans.resource
-        resource = _attributes(described.attributes, counter) if described else {}
+        resource = _attributes(bytes(described.attributes), counter) if described else {}
         for scope_spans in resource_spans.scopeSpans:
             scope = scope_spans.scope.name if scope_spans.scope else ""
             raws = scope_spans.spans
-            ids = [raw.spanId for raw in raws]
-            _check_ids(ids, 16)
-            good = {raw.traceId for raw in raws}
-            _check_ids(good, 32)
-            good.update(ids)
-            spans += [_span(raw, resource, scope, counter, good) for raw in raws]
+            ids = {raw.spanId for raw in raws}
+            _check_ids(ids, {raw.traceId for raw in raws})
+            spans += [_span(raw, resource, scope, counter, ids) for raw in raws]
     return Decoded(spans, [], counter.dropped)
 
 
-def _check_ids(ids: Sequence[str] | set[str], digits: int) -> None:
+def _check_ids(span_ids: set[str], trace_ids: set[str]) -> None:
     """Lower hex of the right length and not zero, all of them."""
-    joined = "".join(ids)
+    digits = "".join(span_ids) + "".join(trace_ids)
     if (
-        len(bytes.fromhex(joined)) * 2 != len(ids) * digits
-        or any(len(each) != digits for each in ids)
-        or joined != joined.lower()
-        or _NO_ID in ids
-        or _NO_TRACE in ids
+        {*map(len, span_ids)} - _SPAN_DIGITS
+        or {*map(len, trace_ids)} - _TRACE_DIGITS
+        or len(bytes.fromhex(digits)) * 2 != len(digits)  # no white space, which `fromhex` passes over
+        or digits != digits.lower()
+        or _NO_ID in span_ids
+        or _NO_TRACE in trace_ids
     ):
         raise _UnusualError
 
 
-def _span(raw: _RawSpan, resource: Attributes, scope: str, counter: Counter, good_ids: set[str]) -> Span:
-    start_ns = int(raw.startTimeUnixNano)
-    end_ns = int(raw.endTimeUnixNano)
+def _span(raw: _RawSpan, resource: Attributes, scope: str, counter: Counter, known_ids: set[str]) -> Span:
+    start_ns, end_ns = raw.startTimeUnixNano, raw.endTimeUnixNano
     parent = raw.parentSpanId
-    if parent and parent not in good_ids:
-        _check_ids([parent], 16)
+    if parent and parent not in known_ids:
+        _check_ids({parent}, set())
     code, text = 0, None
     status = raw.status
     if status is not None:
@@ -143,7 +147,7 @@ def _span(raw: _RawSpan, resource: Attributes, scope: str, counter: Counter, goo
         raw.traceId,
         raw.spanId,
         parent or None,
-        raw.name,
+        _name(raw.name),
         raw.kind,
         start_ns,
         end_ns,
@@ -151,28 +155,64 @@ def _span(raw: _RawSpan, resource: Attributes, scope: str, counter: Counter, goo
         text,
         scope,
         resource,
-        _attributes(raw.attributes, counter),
+        _attributes(bytes(raw.attributes), counter),
         tolerant.events(raw.events, counter) if raw.events else None,
         lost,
     )
 
 
-def _attributes(pairs: list[_Pair], counter: Counter) -> Attributes:
+# --- what is said again and again ------------------------------------------------------------------------------
+
+_lists: Final[dict[bytes, tuple[Attributes, int]]] = {}
+"""Lists of attributes that came lately, with how many were dropped: those of roots and tools are mostly the same."""
+_names: Final[dict[str, str]] = {}
+"""Every attribute's name once, so that equal ones are the same object; "" for the name of content."""
+_span_names: Final[dict[str, str]] = {}
+
+
+def _attributes(text: bytes, counter: Counter) -> Attributes:
+    """The attributes of such a list; shared with other spans, so never changed."""
+    found = _lists.get(text)
+    if found is None:
+        if len(_lists) >= _LISTS_MOST:
+            _lists.clear()
+        found = _lists[text] = _read(_decode_pairs(text))
+    counter.dropped += found[1]
+    return found[0]
+
+
+def _read(pairs: list[_Pair]) -> tuple[Attributes, int]:
     out: Attributes = {}
+    dropped = 0
     for pair in pairs:
-        name = pair.key
-        drop = verdicts.get(name)
-        if drop or (drop is None and is_content(name)):
-            counter.dropped += 1
+        name = _names.get(pair.key)
+        if name is None:
+            name = _known_name(pair.key)
+        if not name:
+            dropped += bool(pair.key)
             continue
         value = pair.value
-        text = value.stringValue
-        if text is not None:
-            out[name] = text
+        if value.stringValue is not None:
+            out[name] = value.stringValue
         elif value.intValue is not None:
-            number = tolerant.int64(value.intValue)
-            if number is not None:
-                out[name] = number
+            out[name] = value.intValue
+        elif value.doubleValue is not None:
+            if value.doubleValue - value.doubleValue == 0:  # neither NaN nor infinite
+                out[name] = value.doubleValue
         elif (plain := tolerant.plain_value(msgspec.structs.asdict(value))) is not None:
             out[name] = plain
-    return out
+    return out, dropped
+
+
+def _known_name(key: str) -> str:
+    name = "" if is_content(key) else key
+    if len(_names) < _NAMES_MOST:  # names may come from outside without end
+        _names[key] = name
+    return name
+
+
+def _name(name: str) -> str:
+    known = _span_names.get(name)
+    if known is None and len(_span_names) < _NAMES_MOST:
+        _span_names[name] = name
+    return known or name

@@ -28,8 +28,7 @@ class TrajectoryRow(msgspec.Struct, gc=False, kw_only=True):
     deadline_s: float | None = None
     plan: str | None = None
     intervened: bool = False
-    attributes: str = "{}"
-    """A JSON object of texts."""
+    attributes: dict[str, str] = {}
 
 
 class HopRow(msgspec.Struct, gc=False, kw_only=True):
@@ -63,8 +62,7 @@ class HopRow(msgspec.Struct, gc=False, kw_only=True):
     reasoning_tokens: int | None = None
     output_tokens_source: str | None = None
     chunks: int | None = None
-    itl_us: str | None = None
-    """A JSON array of whole microseconds."""
+    itl_us: list[int] | None = None
     itl_exact: int | None = None
     itl_censored: bool | None = None
     attempts: int | None = None
@@ -75,6 +73,9 @@ class HopRow(msgspec.Struct, gc=False, kw_only=True):
     budget_s: float | None = None
     remaining_s: float | None = None
     client_lag_s: float | None = None
+    consumer_s: float | None = None
+    coalesced: int | None = None
+    held: int | None = None
 
 
 class WorkRow(msgspec.Struct, gc=False, kw_only=True):

@@ -5,20 +5,19 @@ keep the account of the spool. No key constrains them: the writer drops duplicat
 all the rest.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import duckdb
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from hopbudget.errors import Exit, UserError
-from hopbudget.store.rows import HopRow, TrajectoryRow, WorkRow
+from hopbudget.store import columns
+from hopbudget.store.arrow import Stream
+from hopbudget.store.columns import Table
 from hopbudget.store.spans import Attributes, Event, Span
-
-Columns = dict[str, NDArray[Any]]
-Row = TrajectoryRow | HopRow | WorkRow
+from hopbudget.store.tables import COLUMNS, SPAN_COLUMNS
 
 _FIRST: Final = """
 CREATE TABLE spans (
@@ -53,11 +52,22 @@ CREATE VIEW gaps AS
 """
 
 
+_SECOND: Final = """
+ALTER TABLE hops ADD COLUMN consumer_s DOUBLE;
+ALTER TABLE hops ADD COLUMN coalesced BIGINT;
+ALTER TABLE hops ADD COLUMN held BIGINT;
+"""
+
+
 def _first(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(_FIRST)
 
 
-MIGRATIONS: Final[tuple[Callable[[duckdb.DuckDBPyConnection], None], ...]] = (_first,)
+def _second(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(_SECOND)
+
+
+MIGRATIONS: Final[tuple[Callable[[duckdb.DuckDBPyConnection], None], ...]] = (_first, _second)
 """Number n makes version n of version n - 1. Only ever append."""
 VERSION: Final = len(MIGRATIONS)
 
@@ -89,77 +99,48 @@ def migrate(con: duckdb.DuckDBPyConnection, name: str) -> None:
         con.execute("INSERT INTO migrations VALUES (?, now() AT TIME ZONE 'UTC')", [number])
 
 
-# --- rows to columns -----------------------------------------------------------------------------------------
+# --- columns in, spans out -----------------------------------------------------------------------------------------
 
-_encode: Final = msgspec.json.encode
-_SPAN_COLUMNS: Final = (
-    *("trace_id", "span_id", "parent_span_id", "name", "kind", "start_ns", "end_ns", "status", "status_text"),
-    *("scope", "resource", "attributes", "events", "dropped_events"),
-)
-_INSERT_AS: Final = {
-    "started_at": "make_timestamp(started_at // 1000)",
-    "attributes": "from_json(attributes, '\"MAP(VARCHAR, VARCHAR)\"')",
-    "itl_us": "itl_us::INTEGER[]",
-}
-"""How a column given as a number or as text becomes what the table holds."""
-TABLES: Final[dict[str, type[Row]]] = {"trajectories": TrajectoryRow, "hops": HopRow, "works": WorkRow}
-
-
-def _insert_from_given(table: str, names: Sequence[str], special: dict[str, str]) -> str:
-    return f"INSERT INTO {table} SELECT {', '.join(special.get(name, name) for name in names)} FROM given"
-
-
-_insert_sql: Final = {"spans": _insert_from_given("spans", _SPAN_COLUMNS, {})} | {
-    table: _insert_from_given(table, row.__struct_fields__, _INSERT_AS) for table, row in TABLES.items()
+_AS_TIMESTAMP: Final = {"started_at": "make_timestamp(started_at // 1000) AS started_at"}
+_SELECT: Final = {
+    table: f"SELECT {', '.join(_AS_TIMESTAMP.get(name, name) for name in names)} FROM given"
+    for table, names in COLUMNS.items()
 }
 
 
-def span_columns(spans: Sequence[Span]) -> Columns:
-    """The columns of `spans`; a resource that many spans share is written out once."""
-    resources = {id(span.resource): span.resource for span in spans}
-    texts = {key: _encode(resource).decode() for key, resource in resources.items()}
-    return {
-        "trace_id": _words([span.trace_id for span in spans]),
-        "span_id": _words([span.span_id for span in spans]),
-        "parent_span_id": _words([span.parent_id for span in spans]),
-        "name": _words([span.name for span in spans]),
-        "kind": np.array([span.kind for span in spans], dtype=np.int8),
-        "start_ns": np.array([span.start_ns for span in spans], dtype=np.int64),
-        "end_ns": np.array([span.end_ns for span in spans], dtype=np.int64),
-        "status": np.array([span.status for span in spans], dtype=np.int8),
-        "status_text": _words([span.status_text for span in spans]),
-        "scope": _words([span.scope for span in spans]),
-        "resource": _words([texts[id(span.resource)] for span in spans]),
-        "attributes": _words([_encode(span.attributes).decode() for span in spans]),
-        "events": _words([_encode(span.events).decode() if span.events else None for span in spans]),
-        "dropped_events": np.array([span.dropped_events for span in spans], dtype=np.int64),
-    }
+def insert(con: duckdb.DuckDBPyConnection, table: str, given: Table, but_traces: Sequence[str] = ()) -> int:
+    """Insert columns made by `tables`, without the rows of some traces; returns how many."""
+    with _registered(con, "given", given), traces(con, but_traces) as condition:
+        but = f" WHERE NOT {condition}" if but_traces else ""
+        ((inserted,),) = con.execute(f"INSERT INTO {table} {_SELECT[table]}{but}").fetchall()
+    return int(inserted)
 
 
-def row_columns(table: str, rows: Sequence[Row]) -> Columns:
-    """The columns of one of `TABLES`."""
-    row_type = TABLES[table]
-    columns = zip(*map(msgspec.structs.astuple, rows), strict=True)
-    return {
-        name: _column(values, _DTYPES[row_type][name])
-        for name, values in zip(row_type.__struct_fields__, columns, strict=True)
-    }
+@contextmanager
+def traces(con: duckdb.DuckDBPyConnection, trace_ids: Sequence[str]) -> Iterator[str]:
+    """While it lasts, the condition that a row's trace is one of these."""
+    with _registered(con, "traces", {"id": columns.texts(trace_ids)}):
+        yield "trace_id IN (SELECT id FROM traces)"
 
 
-def insert(con: duckdb.DuckDBPyConnection, table: str, columns: Columns) -> None:
-    """Insert columns made by `span_columns` or `row_columns`."""
-    if not columns or not len(next(iter(columns.values()))):
-        return
-    con.register("given", columns)
+@contextmanager
+def _registered(con: duckdb.DuckDBPyConnection, name: str, table: Table) -> Iterator[None]:
+    con.register(name, Stream(table))
     try:
-        con.execute(_insert_sql[table])
+        yield
     finally:
-        con.unregister("given")
+        con.unregister(name)
 
 
-def read_spans(con: duckdb.DuckDBPyConnection, where: str) -> list[Span]:
-    """Stored spans as they came; `where` is a condition of ours on `spans`, in order of storing."""
-    rows = con.execute(f"SELECT {', '.join(_SPAN_COLUMNS)} FROM spans WHERE {where} ORDER BY rowid").fetchall()
+def read_spans(con: duckdb.DuckDBPyConnection, trace_ids: Sequence[str], given: Table | None = None) -> list[Span]:
+    """The spans of some traces as they came, in order: stored ones, or those of columns made by `span_columns`."""
+    names = ", ".join(SPAN_COLUMNS)
+    with traces(con, trace_ids) as condition:
+        if given is None:
+            rows = con.execute(f"SELECT {names} FROM spans WHERE {condition} ORDER BY rowid").fetchall()
+        else:
+            with _registered(con, "given", given):
+                rows = con.execute(f"SELECT {names} FROM given WHERE {condition}").fetchall()
     resources: dict[str, Attributes] = {}
     spans = []
     for row in rows:
@@ -173,25 +154,3 @@ def read_spans(con: duckdb.DuckDBPyConnection, where: str) -> list[Span]:
             fields["events"] = msgspec.json.decode(fields["events"], type=list[Event])
         spans.append(Span(**fields))
     return spans
-
-
-def _words(values: Sequence[str | None]) -> NDArray[Any]:
-    return np.array(values, dtype=object)
-
-
-def _dtype(annotation: Any) -> Any:
-    if annotation is int:
-        return np.int64
-    text = annotation is str or str in getattr(annotation, "__args__", ())
-    return object if text else np.float64  # NaN, which numbers and truths need for None, is NULL to DuckDB
-
-
-_DTYPES: Final = {
-    row: {field.name: _dtype(field.type) for field in msgspec.structs.fields(row)} for row in TABLES.values()
-}
-
-
-def _column(values: tuple[Any, ...], dtype: Any) -> NDArray[Any]:
-    if dtype is np.float64 and values.count(None) == len(values):  # most columns of most tables
-        return np.full(len(values), np.nan)
-    return np.array(values, dtype=dtype)

@@ -101,7 +101,7 @@ def _span(raw: Any, resource: Attributes, scope: str, counter: Counter) -> Span:
     parent = get("parentSpanId")
     name = get("name")
     code, text = _status(get("status"))
-    lost = get("droppedEventsCount")
+    lost = _integer(get("droppedEventsCount"))
     return Span(
         trace_id=_id(get("traceId"), 32, "trace id"),
         span_id=_id(get("spanId"), 16, "span id"),
@@ -116,7 +116,7 @@ def _span(raw: Any, resource: Attributes, scope: str, counter: Counter) -> Span:
         resource=resource,
         attributes=_attributes(get("attributes"), counter),
         events=events(get("events"), counter),
-        dropped_events=lost if type(lost) is int and 0 <= lost <= INT64_MOST else 0,
+        dropped_events=lost if lost is not None and 0 <= lost <= INT64_MOST else 0,
     )
 
 
@@ -163,20 +163,26 @@ def _integer(value: object) -> int | None:
     """An integer given as a number or as text; None if it is neither."""
     if type(value) is int:
         return value
+    if type(value) is str and len(value) <= 40:
+        try:
+            return int(value)
+        except ValueError:
+            value = _number(value)
+    return int(value) if type(value) is float and value.is_integer() else None
+
+
+def _number(text: str) -> float | None:
     try:
-        if type(value) is str and len(value) <= 40:
-            return int(value)
-        if type(value) is float and value.is_integer():
-            return int(value)
+        return float(text)
     except ValueError:
-        pass
-    return None
+        return None
 
 
 def _enum(value: object, names: dict[str, int]) -> int:
-    if type(value) is int:
-        return value if 0 <= value < len(names) else 0
-    return names.get(value, 0) if type(value) is str else 0
+    if type(value) is str and value in names:
+        return names[value]
+    number = _integer(value)
+    return number if number is not None and 0 <= number < len(names) else 0
 
 
 def _status(value: object) -> tuple[int, str | None]:
@@ -190,7 +196,7 @@ def _attributes(pairs: object, counter: Counter) -> Attributes:
     out: Attributes = {}
     for pair in _objects(pairs):
         name = pair.get("key")
-        if not isinstance(name, str):
+        if not isinstance(name, str) or not name:
             continue
         if is_content(name):
             counter.dropped += 1

@@ -231,7 +231,7 @@ class Sentry(Adapter):
 
         kept = self.spans
 
-        class Keep(Transport):
+        class Keep(Transport):  # type: ignore[misc]
             def capture_envelope(self, envelope: Any) -> None:
                 kept.extend(item.payload.json for item in envelope.items if item.type == "transaction")
 
@@ -248,7 +248,8 @@ class Sentry(Adapter):
     def isolated(self) -> AbstractContextManager[Any]:
         import sentry_sdk
 
-        return sentry_sdk.isolation_scope()
+        scope: AbstractContextManager[Any] = sentry_sdk.isolation_scope()
+        return scope
 
     def left_attached(self) -> bool:
         import sentry_sdk
@@ -303,7 +304,7 @@ class AgentOps(Adapter):
         self.reader = delta_reader()
         core.PeriodicExportingMetricReader = lambda *_, **__: self.reader
         agentops.init(auto_start_session=False, log_session_replay_url=False)
-        self.flush = lambda: core.tracer.provider.force_flush()
+        self.flush = core.tracer.provider.force_flush
 
 
 ADAPTERS: Final[dict[str, type[Adapter]]] = {

@@ -18,7 +18,7 @@ ASKED: dict[str, Any] = {"model": MODEL, "messages": MESSAGES}
 CHUNKS = 6
 
 
-class Boom(Exception):
+class TransportError(Exception):
     """Raised by the transport."""
 
 
@@ -125,15 +125,15 @@ def _raw(adapter: Adapter, held: Held) -> None:
 
 def _exceptions(adapter: Adapter, held: Held) -> None:
     def in_stream() -> bool:
-        boom = Boom("in the stream")
+        boom = TransportError("in the stream")
         try:
             list(_opened(adapter, Transport(boom=boom)))
-        except Boom as caught:
+        except TransportError as caught:
             return caught is boom
         return False
 
     def before_headers() -> bool:
-        boom = Boom("before the headers")
+        boom = TransportError("before the headers")
         try:
             _opened(adapter, Transport(boom=boom, before=True))
         except Exception as caught:
@@ -187,11 +187,11 @@ def _async_tests(adapter: Adapter) -> dict[str, Callable[[], Coroutine[Any, Any,
         return isinstance(parsed, openai.AsyncStream) and len([chunk async for chunk in parsed]) == CHUNKS
 
     async def in_stream() -> bool:
-        boom = Boom("in the stream")
+        boom = TransportError("in the stream")
         try:
             async for _ in await opened(Transport(boom=boom)):
                 pass
-        except Boom as caught:
+        except TransportError as caught:
             return caught is boom
         return False
 

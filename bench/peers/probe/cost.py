@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from statistics import median
 from typing import Any, Final
 
 import openai
@@ -19,7 +20,7 @@ from bench.peers.probe.wire import MESSAGES, MODEL, Transport
 SHORT: Final = 10
 LONG: Final = 1000
 SHORT_CALLS: Final = 20
-LONG_CALLS: Final = 4
+LONG_CALLS: Final = 5
 
 
 def parsed(tokens: int) -> list[Any]:
@@ -42,23 +43,29 @@ class _Source:
             finally:
                 self.response.close()
 
-        openai.Stream.__stream__ = stream
+        openai.Stream.__stream__ = stream  # type: ignore[method-assign]
 
 
 def timed(adapter: Adapter, client: Any, calls: int) -> float:
-    """Seconds of one call that is read to its end: the mean over these."""
+    """Seconds of one call that is read to its end, by this thread's processor time: the median over these.
+
+    The reader looks at each text, as any reader does: so it is not the library's doing that a chunk is fetched into the
+    processor's cache.
+    """
     create = client.chat.completions.create
+    took: list[float] = []
     gc.collect()
     gc.disable()
     try:
-        began = time.perf_counter()
         for _ in range(calls):
-            for _ in adapter.open(create, model=MODEL, messages=MESSAGES, stream=True):
-                pass
-        took = time.perf_counter() - began
+            began = time.thread_time()
+            for chunk in adapter.open(create, model=MODEL, messages=MESSAGES, stream=True):
+                if chunk.choices and chunk.choices[0].delta.content:
+                    pass
+            took.append(time.thread_time() - began)
     finally:
         gc.enable()
-    return took / calls
+    return median(took)
 
 
 def main(name: str, *, metrics: bool) -> None:

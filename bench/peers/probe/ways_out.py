@@ -20,7 +20,7 @@ ENOUGH: Final = 4
 """Chunks read before a way out is taken: the role chunk and three tokens."""
 
 
-class ConsumersOwn(Exception):
+class ConsumerError(Exception):
     """What the reader of a stream raises."""
 
 
@@ -83,8 +83,8 @@ def consumer_raises(stream: Any) -> int:
         for number, _ in enumerate(stream, 1):
             last_ns = time.time_ns()
             if number == ENOUGH:
-                raise ConsumersOwn
-    except ConsumersOwn:
+                raise ConsumerError
+    except ConsumerError:
         pass
     return last_ns
 
@@ -142,8 +142,8 @@ async def consumer_raises_async(stream: Any) -> int:
             last_ns = time.time_ns()
             number += 1
             if number == ENOUGH:
-                raise ConsumersOwn
-    except ConsumersOwn:
+                raise ConsumerError
+    except ConsumerError:
         pass
     return last_ns
 

@@ -1,0 +1,191 @@
+"""Lists of Python values to columns in Arrow's layout: a few buffers each, which DuckDB reads where they lie.
+
+They are cheap to make, to send to another process and to insert, and need no package but numpy. Pure.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
+from operator import is_not
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+Buffer = bytes | memoryview | NDArray[Any]
+
+
+class Column(msgspec.Struct, gc=False):
+    """One column in Arrow's layout; `format` is Arrow's own short name of the type."""
+
+    format: str
+    length: int
+    buffers: list[Buffer | None]
+    """Validity (a bit a value; None where all are there), then what the type needs."""
+    children: dict[str, "Column"] = {}
+    dictionary: "Column | None" = None
+    """The distinct values, where the buffers hold only their numbers."""
+
+
+Table = dict[str, Column]
+"""Columns of one length."""
+
+
+def size(table: Table) -> int:
+    """The number of rows."""
+    return next(iter(table.values())).length if table else 0
+
+
+def texts(values: Sequence[str | None]) -> Column:
+    """Texts of which most differ."""
+    valid = _valid(values)
+    whole: Sequence[str] = values if valid is None else [value or "" for value in values]  # type: ignore[assignment]
+    joined = "".join(whole)
+    if joined.isascii():
+        data, lengths = joined.encode(), map(len, whole)
+    else:
+        encoded = [value.encode("utf-8", "replace") for value in whole]  # a lone surrogate is no UTF-8
+        data, lengths = b"".join(encoded), map(len, encoded)
+    return Column("u", len(values), [valid, _offsets(lengths, len(values)), data])
+
+
+def words(values: Sequence[str | None]) -> Column:
+    """Texts of which many are the same."""
+    distinct = dict.fromkeys(values)
+    if len(distinct) == 1 and None in distinct:
+        return nothing(len(values))
+    numbers = {value: number for number, value in enumerate(distinct)}
+    if len(numbers) == 1:
+        codes = np.zeros(len(values), dtype=np.int32)
+    else:
+        codes = np.fromiter(map(numbers.__getitem__, values), dtype=np.int32, count=len(values))
+    return Column("i", len(values), [None, codes], dictionary=texts(list(distinct)))
+
+
+def nothing(length: int) -> Column:
+    """NULL in every row."""
+    return Column("n", length, [])
+
+
+def whole_numbers(values: Sequence[int | None]) -> Column:
+    """Integers of 64 bits."""
+    valid = _valid(values)
+    if valid is not None:
+        if values.count(None) == len(values):
+            return nothing(len(values))
+        values = [value or 0 for value in values]
+    return Column("l", len(values), [valid, np.array(values, dtype=np.int64)])
+
+
+def numbers(values: Sequence[float | None]) -> Column:
+    """Floats; None is NULL."""
+    valid = _valid(values)
+    if valid is not None and values.count(None) == len(values):
+        return nothing(len(values))
+    return Column("g", len(values), [valid, np.array(values, dtype=np.float64)])
+
+
+def truths(values: Sequence[bool | None]) -> Column:
+    """Truth values."""
+    valid = _valid(values)
+    if valid is not None and values.count(None) == len(values):
+        return nothing(len(values))
+    return Column("b", len(values), [valid, _bits(np.array(values, dtype=np.bool_))])
+
+
+def lists_of_numbers(values: Sequence[Sequence[int] | None]) -> Column:
+    """Lists of integers of 32 bits."""
+    valid = _valid(values)
+    if valid is not None and values.count(None) == len(values):
+        return nothing(len(values))
+    whole = [value or () for value in values]
+    inner = np.array([number for value in whole for number in value], dtype=np.int32)
+    offsets = _offsets(map(len, whole), len(values))
+    return Column("+l", len(values), [valid, offsets], {"item": Column("i", len(inner), [None, inner])})
+
+
+def maps(values: Sequence[Mapping[str, str]]) -> Column:
+    """Maps of texts to texts."""
+    keys = list(chain.from_iterable(values))
+    inner = list(chain.from_iterable(value.values() for value in values))
+    entries = Column("+s", len(keys), [None], {"key": words(keys) if keys else texts([]), "value": texts(inner)})
+    return Column("+m", len(values), [None, _offsets(map(len, values), len(values))], {"entries": entries})
+
+
+def _valid(values: Sequence[Any]) -> NDArray[np.uint8] | None:
+    if None not in values:
+        return None
+    return _bits(np.fromiter(map(is_not, values, repeat(None)), dtype=np.bool_, count=len(values)))
+
+
+def _bits(truth: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    return np.packbits(truth, bitorder="little")
+
+
+def _offsets(lengths: Any, count: int) -> NDArray[np.int32]:
+    offsets = np.zeros(count + 1, dtype=np.int32)
+    np.cumsum(np.fromiter(lengths, dtype=np.int32, count=count), out=offsets[1:])
+    return offsets
+
+
+# --- from process to process -----------------------------------------------------------------------------------
+
+_ALIGNED: Final = 8
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+class _Shape(msgspec.Struct, gc=False):
+    """A column without its buffers: their lengths only, -1 for one that is not there."""
+
+    format: str
+    length: int
+    buffers: list[int]
+    children: dict[str, "_Shape"]
+    dictionary: "_Shape | None"
+
+
+_decode_shape: Final = msgspec.msgpack.Decoder(dict[str, _Shape]).decode
+
+
+def pack(table: Table) -> tuple[bytes, list[Buffer]]:
+    """The table as a short description and its buffers, padded, to be written one after another."""
+    out: list[Buffer] = []
+    return _encode({name: _pack(column, out) for name, column in table.items()}), out
+
+
+def unpack(description: bytes, content: memoryview) -> Table:
+    """The table from its description and the joined buffers, which are not copied."""
+    left = _Left(content)
+    return {name: _unpack(shape, left) for name, shape in _decode_shape(description).items()}
+
+
+class _Left:
+    def __init__(self, content: memoryview) -> None:
+        self._content = content
+        self._at = 0
+
+    def take(self, length: int) -> memoryview:
+        start = self._at
+        self._at += length + -length % _ALIGNED
+        return self._content[start : start + length]
+
+
+def _pack(column: Column, out: list[Buffer]) -> _Shape:
+    lengths = []
+    for buffer in column.buffers:
+        length = -1 if buffer is None else memoryview(buffer).nbytes
+        lengths.append(length)
+        if buffer is not None:
+            out.append(buffer)
+            if length % _ALIGNED:
+                out.append(bytes(-length % _ALIGNED))
+    children = {name: _pack(child, out) for name, child in column.children.items()}
+    dictionary = _pack(column.dictionary, out) if column.dictionary else None
+    return _Shape(column.format, column.length, lengths, children, dictionary)
+
+
+def _unpack(shape: _Shape, left: _Left) -> Column:
+    buffers: list[Buffer | None] = [None if length < 0 else left.take(length) for length in shape.buffers]
+    children = {name: _unpack(child, left) for name, child in shape.children.items()}
+    dictionary = _unpack(shape.dictionary, left) if shape.dictionary else None
+    return Column(shape.format, shape.length, buffers, children, dictionary)

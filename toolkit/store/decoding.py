@@ -1,0 +1,42 @@
+"""The process that decodes for an import: requests for batches on its input, batches on its output."""
+
+import gc
+import signal
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+from hopbudget.store.batch import make_ready
+from hopbudget.store.intake import Share, batches
+from hopbudget.store.workers import Decoded, read_job, say_up, write_batch, write_end
+
+
+def serve(requests: BinaryIO, out: BinaryIO) -> None:
+    """Decode what the job says, a batch a request, until there is nothing left or nobody asks."""
+    say_up(out)
+    job = read_job(requests)
+
+    def wait() -> int:
+        line = requests.readline()
+        if not line:
+            raise EOFError  # the parent has gone
+        return int(line)
+
+    for batch in batches([Path(file) for file in job.files], wait, Share(job.index, job.of)):
+        ready = make_ready([batch.part])
+        write_batch(out, Decoded(ready, batch.rejected, batch.rejected_count, batch.file, batch.read))
+    write_end(out)
+
+
+def main() -> None:
+    """Serve the parent process; it also decides about an interrupt."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()
+    try:
+        serve(sys.stdin.buffer, sys.stdout.buffer)
+    except (EOFError, BrokenPipeError):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""What is new goes into the tables, inside the caller's transaction; traces that grew have their rows derived anew."""
+
+from dataclasses import replace
+
+import duckdb
+
+from hopbudget.store import facts, schema
+from hopbudget.store.batch import Counts, Ready, row_tables
+from hopbudget.store.schema import insert, read_spans
+from hopbudget.store.spans import Span
+from hopbudget.store.tables import TABLES, span_columns
+
+_Known = dict[str, set[str]]
+"""Stored span ids by trace id."""
+
+
+def insert_new(con: duckdb.DuckDBPyConnection, ready: Ready) -> Counts:
+    """Insert what is not stored yet; returns what that added, and how many spans were there already."""
+    known = _known_spans(con, ready.trace_ids)
+    counts = replace(ready.counts)
+    for table, given in ready.tables.items():
+        inserted = insert(con, table, given, but_traces=list(known))
+        setattr(counts, table, inserted)
+    if known:
+        _grow(con, ready, known, counts)
+    counts.duplicates = ready.given - counts.spans
+    return counts
+
+
+def _known_spans(con: duckdb.DuckDBPyConnection, trace_ids: list[str]) -> _Known:
+    known: _Known = {}
+    with schema.traces(con, trace_ids) as condition:
+        for trace_id, span_id in con.execute(f"SELECT trace_id, span_id FROM spans WHERE {condition}").fetchall():
+            known.setdefault(trace_id, set()).add(span_id)
+    return known
+
+
+def _grow(con: duckdb.DuckDBPyConnection, ready: Ready, known: _Known, counts: Counts) -> None:
+    """Add the new spans of known traces, and put the rows of these traces in the place of the old ones."""
+    given = read_spans(con, list(known), ready.tables["spans"])
+    new = [span for span in given if span.span_id not in known[span.trace_id]]
+    if not new:
+        return
+    whole: dict[str, list[Span]] = {span.trace_id: [] for span in new}
+    grown = list(whole)
+    for span in [*new, *read_spans(con, grown)]:
+        whole[span.trace_id].append(span)
+    with schema.traces(con, grown) as condition:
+        for table in TABLES:
+            ((removed,),) = con.execute(f"DELETE FROM {table} WHERE {condition}").fetchall()
+            setattr(counts, table, getattr(counts, table) - removed)
+    tables = {"spans": span_columns(new)} | row_tables(facts.of_traces(whole.values()))
+    for table, columns in tables.items():
+        setattr(counts, table, getattr(counts, table) + insert(con, table, columns))
