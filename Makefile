@@ -44,7 +44,7 @@ $(DEMO)/.made: pyproject.toml constraints.txt
 	@echo "Making $(DEMO) (once, about a minute) ..."
 	@$(PYTHON) -m venv $(DEMO)
 	@$(DEMO)/bin/python $(PIP) --upgrade pip
-	@$(DEMO)/bin/python $(PIP) -c constraints.txt -e '.[demo]'
+	@$(DEMO)/bin/python $(PIP) -c constraints.txt -e '.[all]'
 	@touch $@
 
 $(VENV)/.made: pyproject.toml constraints.txt

@@ -41,6 +41,8 @@ class Part:
     seconds: float
     count: float | None
     """More than the reference of: hops (`visits`), output tokens (`answers`), calls (`tools`). None where unknown."""
+    estimated: bool = False
+    """The first token of these hops was not observed: their prompts' size stands for it, by the line's fit."""
 
     @property
     def detail(self) -> str:
@@ -76,6 +78,7 @@ class Causes:
     kind: tuple[CauseKind, ...]
     """Of each column of `seconds` and `count`."""
     name: tuple[str, ...]
+    estimated: tuple[bool, ...]
     seconds: Floats
     count: Floats
 
@@ -84,8 +87,10 @@ class Causes:
         if np.isnan(self.excess_s[row]):
             return []
         found = [
-            Part(kind, name, float(seconds), None if np.isnan(count) else float(count))
-            for kind, name, seconds, count in zip(self.kind, self.name, self.seconds[row], self.count[row], strict=True)
+            Part(kind, name, float(seconds), None if np.isnan(count) else float(count), estimated)
+            for kind, name, estimated, seconds, count in zip(
+                self.kind, self.name, self.estimated, self.seconds[row], self.count[row], strict=True
+            )
             if abs(seconds) > 1e-9
         ]
         return sorted(found, key=lambda part: -abs(part.seconds))
@@ -110,6 +115,7 @@ class _Column:
     name: str
     seconds: Floats
     count: Floats
+    estimated: bool = False
 
 
 def explain(profile: Profile) -> Causes:
@@ -137,6 +143,7 @@ def explain(profile: Profile) -> Causes:
         excess_s=np.where(known, t.duration_s - t_ref, np.nan),
         kind=tuple(column.kind for column in columns),
         name=tuple(column.name for column in columns),
+        estimated=tuple(column.estimated for column in columns),
         seconds=np.stack([column.seconds for column in columns], axis=1),
         count=np.stack([column.count for column in columns], axis=1),
     )
@@ -177,10 +184,11 @@ def _hop_columns(profile: Profile, middle: Bools) -> Iterator[_Column]:
     first0, answer0, rest0, tokens0 = (_per_hop(part, n, middle) for part in (first, answer, rest, tokens))
     n0 = n[middle].mean(axis=0)
     unknown = np.full(rows, np.nan)
+    observed = np.bincount(labels.code, weights=~np.isnan(hops.ttft_s), minlength=len(labels.names)) > 0
     for k, name in enumerate(labels.names):
         each = first0[k] + answer0[k] + rest0[k]
         yield _Column("visits", name, (n[:, k] - n0[k]) * each, n[:, k] - n0[k])
-        yield _Column("first_token", name, first[:, k] - n[:, k] * first0[k], unknown)
+        yield _Column("first_token", name, first[:, k] - n[:, k] * first0[k], unknown, estimated=not observed[k])
         yield _Column("answers", name, answer[:, k] - n[:, k] * answer0[k], tokens[:, k] - n[:, k] * tokens0[k])
         yield _Column("pace", name, rest[:, k] - n[:, k] * rest0[k], unknown)
 
@@ -215,6 +223,8 @@ def _words(part: Part) -> str:
         count = round(abs(part.count or 0.0))
         many = f"{count} " if count else ""
         return f"{many}{'more' if more else 'fewer'} {name} visit{'s' if count != 1 else ''}"
+    if part.kind == "first_token" and part.estimated:
+        return f"{'larger' if more else 'smaller'} {name} prompts"
     if part.kind == "first_token":
         return f"{'later' if more else 'earlier'} first token in {name}"
     if part.kind == "answers":

@@ -45,6 +45,9 @@ def population(profile: Profile, binds: Binds) -> Population:
         finished, cut = finished | answered, cut & ~answered
     reason = np.full(len(t.duration_s), "", dtype=object)
     reason[finished & np.isnan(end_s)] = "no_answer_start"
+    if not np.any(finished & ~np.isnan(end_s)):
+        # Failures alone would read as "nobody ever answers", where it is only that nobody watched.
+        reason[never | cut] = "no_answer_start" if binds == "answer" and np.any(finished) else ""
     reason[~(finished | never | cut)] = "unknown_outcome"
     reason[t.intervened] = "intervened"
     reason[~t.complete | np.isnan(t.duration_s)] = "incomplete"
@@ -66,7 +69,7 @@ def usable_population(profile: Profile, binds: Binds) -> Population:
         return found
     if not len(profile):
         raise CannotAllocateError("there are no trajectories to learn from")
-    if set(found.left_out) == {"no_answer_start"}:
+    if "no_answer_start" in found.left_out:
         raise CannotAllocateError(
             "no trajectory has an observed start of its final answer, so no deadline can bind it; bind the last token"
         )

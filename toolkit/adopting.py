@@ -8,6 +8,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import StatusCode
 
 from hopbudget.tracing import adopt, scope
+from hopbudget.tracing import vocabulary as v
 from hopbudget.tracing.blocks import TrajectoryBlock
 
 OPEN_LIMIT: Final = 4_096
@@ -28,6 +29,8 @@ class AdoptingProcessor(SpanProcessor):
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Take it in, if it is a hop."""
         try:
+            if span.instrumentation_scope is not None and span.instrumentation_scope.name == v.SCOPE_NAME:
+                return  # an instrumented client's hop is ours, and has no name either
             attributes = span.attributes or {}
             trajectory = adopt.trajectory_of(attributes, parent_context)
             if trajectory is None or (span.parent is not None and span.parent.span_id in self._open):

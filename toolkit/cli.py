@@ -1,5 +1,6 @@
 """The door of the `hopbudget` command: what it needs is checked here, so that a missing extra is a sentence."""
 
+import io
 import sys
 
 from hopbudget.errors import Exit, UserError
@@ -24,6 +25,10 @@ EXTRA_OF = {
 
 def main() -> None:
     """Run the command line and leave with one of the documented exit codes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal of another encoding shows question marks where it has no bars.
+            stream.reconfigure(errors="replace")
     sys.exit(run(sys.argv[1:]))
 
 

@@ -1,10 +1,11 @@
 """The commands: each reads its options, calls one function of another room, and draws what comes back."""
 
+import functools
 import os
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -53,7 +54,13 @@ def hopbudget() -> None:
 
 
 def sources(command: Command) -> Command:
-    """Options that every reading command shares."""
+    """Options that every reading command shares; `--store` becomes one more source."""
+
+    @functools.wraps(command)
+    def with_store(*, source: tuple[str, ...], store: str | None, **rest: Any) -> int:
+        return int(command(source=(*([store] if store else []), *source), **rest))
+
+    decorated: Any = with_store
     for option in (
         click.option(
             "--where",
@@ -63,10 +70,11 @@ def sources(command: Command) -> Command:
             help="Only trajectories with this attribute; repeatable.",
         ),
         click.option("--workload", metavar="NAME", help="Only trajectories of this workload."),
+        click.option("--store", metavar="FILE", help="The store to read; the same as naming it."),
         click.argument("source", nargs=-1, metavar="[STORE-OR-FILES]..."),
     ):
-        command = option(command)
-    return command
+        decorated = option(decorated)
+    return cast("Command", decorated)
 
 
 json_option = click.option(

@@ -3,7 +3,9 @@
 import asyncio
 import math
 import shlex
+import shutil
 import signal
+import sys
 import time
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,7 +36,8 @@ from hopbudget.render import plan as draw_plan
 from hopbudget.render import report as draw_report
 from hopbudget.store import queries
 from hopbudget.store.duck import Store
-from hopbudget.units import count, seconds
+from hopbudget.tracing import scope
+from hopbudget.units import count, plural, seconds
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -98,7 +101,7 @@ async def _agents(address: str, name: str, asked: Sequence[Turn], out: Console, 
     out.print(
         Text(
             "with tools between them, pages read side by side, and a loop while the facts don't hold: "
-            f"{_some(len(asked), 'trajectory', 'trajectories')}, {AT_ONCE} at a time, through the openai client.",
+            f"{plural(len(asked), 'trajectory', 'trajectories')}, {AT_ONCE} at a time, through the openai client.",
             style=base.QUIET,
         )
     )
@@ -121,7 +124,7 @@ async def _agents(address: str, name: str, asked: Sequence[Turn], out: Console, 
             well = await asyncio.gather(*(one(turn) for turn in asked))
     written = hb.flush()
     out.print(
-        f"{_some(len(asked), 'trajectory', 'trajectories')}, {count(board.hops)} hops and {count(board.works)} "
+        f"{plural(len(asked), 'trajectory', 'trajectories')}, {count(board.hops)} hops and {count(board.works)} "
         f"tool calls in {board.elapsed_s:.1f} s; {count(written)} spans written."
     )
     if not all(well):
@@ -218,14 +221,18 @@ def _goodbye(out: Console, store: Path | None, seen: _Seen) -> None:
         steps.insert(1, ("the slowest trajectory, hop by hop", f"explain{place} {seen.slowest[:12]}"))
     for what, command in steps:
         out.print(Text(what, style=base.QUIET))
-        out.print(Text(f"  hopbudget {command}", style="bold"), soft_wrap=True)
+        out.print(Text(f"  {_program()} {command}", style="bold"), soft_wrap=True)
     out.print(Text("your own agent: one line at the start, one decorator on each function", style=base.QUIET))
     for line in _YOUR_OWN:
         out.print(Text(f"  {line}", style="bold"))
 
 
-def _some(n: int, one: str, many: str) -> str:
-    return f"{count(n)} {one if n == 1 else many}"
+def _program() -> str:
+    """What to type for `hopbudget`: its path where it is not on the search path."""
+    if shutil.which("hopbudget") or not sys.argv[0].endswith("hopbudget"):
+        return "hopbudget"
+    program = Path(sys.argv[0])
+    return str(program.relative_to(Path.cwd()) if program.is_relative_to(Path.cwd()) else program)
 
 
 def _title(out: Console, words: str) -> None:
@@ -240,7 +247,12 @@ def _place(store: Path | None) -> Iterator[Path]:
         yield store
         return
     with TemporaryDirectory(prefix="hopbudget-demo-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder) / "traces.duckdb"
+        try:
+            yield Path(folder) / "traces.duckdb"
+        finally:
+            # What is still open or queued would be written at exit, and bring the folder back.
+            scope.end_open()
+            hb.flush()
 
 
 @contextmanager

@@ -14,6 +14,8 @@ from hopbudget.store import queries
 from hopbudget.units import seconds
 
 _SLOWEST = 10
+_ENOUGH = 2
+"""One trajectory has nothing to be compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,14 @@ class Explained:
     def as_json(self) -> dict[str, Any]:
         """The row of `--json`; times in seconds."""
         parts = [
-            {"kind": part.kind, "name": part.name, "seconds": part.seconds, "count": part.count, "detail": part.detail}
+            {
+                "kind": part.kind,
+                "name": part.name,
+                "seconds": part.seconds,
+                "estimated": part.estimated,
+                "count": part.count,
+                "detail": part.detail,
+            }
             for part in self.parts
         ]
         return {
@@ -50,11 +59,18 @@ def explain(
 ) -> int:
     """Print why trajectories took longer than typical ones; returns the exit code."""
     if trace_id is not None:
+        if slowest is not None or over_s is not None:
+            raise UserError("Give a TRACE_ID, or --slowest or --over, but not both.")
         return _one(selection, trace_id, as_json=as_json)
     with selection.open() as (con, where):
         names = [where.workload] if where.workload is not None else [name for name, _ in queries.workloads(con, where)]
         profiles = {name: queries.profile(con, where.for_workload(name)) for name in names}
     explained = [row for profile in profiles.values() for row in of_profile(profile)]
+    if not explained:
+        raise UserError(
+            "There is nothing to compare with: it takes two complete trajectories, one of which came out well.",
+            Exit.CANT_SAY,
+        )
     explained.sort(key=lambda row: -row.duration_s)
     if over_s is not None:
         explained = [row for row in explained if row.duration_s > over_s]
@@ -70,11 +86,13 @@ def explain(
 
 
 def of_profile(profile: budgets.Profile) -> list[Explained]:
-    """Every trajectory of one workload whose duration is known, explained."""
+    """Every trajectory of one workload whose duration is known, explained; none where none came out well."""
+    if len(profile) < _ENOUGH:
+        return []
     try:
         causes = budgets.explain(profile)
-    except budgets.CannotAllocateError as error:
-        raise UserError(f"{error}.", Exit.CANT_SAY) from error
+    except budgets.CannotAllocateError:
+        return []
     t = profile.trajectories
     return [
         Explained(

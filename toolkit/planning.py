@@ -26,6 +26,8 @@ def allocate(
     slots: budgets.SlotKind,
 ) -> int:
     """Allot the deadline and print (and write) the plan; the exit code is the verdict's."""
+    if percentile < 1:
+        raise UserError(f"--percentile is out of 100: write {percentile * 100:g}, not {percentile:g}.")
     with selection.open() as (con, where):
         workload = one_workload(con, where, "A plan is for one workload.")
         profile = queries.profile(con, where.for_workload(workload), run_by=run_by)

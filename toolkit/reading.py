@@ -16,7 +16,7 @@ from hopbudget.store.spool import pending, spool_folder
 if TYPE_CHECKING:
     import duckdb
 
-_TRACE_ID = re.compile(r"[0-9a-fA-F]{4,32}")
+_TRACE_ID = re.compile(r"\w{1,32}")
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def one_workload(con: "duckdb.DuckDBPyConnection", where: queries.Where, why: st
     """The workload to work on: the one asked for, else the only one; raises UserError where several are stored."""
     if where.workload is not None:
         return where.workload
-    found = queries.workloads(con)
+    found = queries.workloads(con, where)
     if len(found) > 1:
         listed = ", ".join(f"{name} ({n})" for name, n in found[:8])
         raise UserError(f"{why} Choose one with --workload: {listed}.")

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -27,11 +28,14 @@ def open_app(store: Path, port: int) -> int:
     if not sys.stdout.isatty():
         command += ["--server.headless", "true"]
     served = subprocess.Popen(command, env=os.environ | {"HOPBUDGET_STORE": str(store.resolve())})
+    signal.signal(signal.SIGTERM, lambda *_: served.terminate())
     try:
-        return served.wait()
+        code = served.wait()
     except KeyboardInterrupt:
         served.wait()
         return Exit.DONE
+    # Ended by our own SIGTERM handler: as the shell says it of us.
+    return 128 - code if code < 0 else code
 
 
 def _check_port(port: int) -> None:

@@ -65,6 +65,11 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def plural(n: int, one: str, many: str) -> str:
+    """A count with its noun."""
+    return f"{count(n)} {one if n == 1 else many}"
+
+
 def _three(size: float) -> str:
     if size >= 99.95:
         return f"{size:,.0f}"

@@ -298,8 +298,11 @@ def _begin(client: Any, options: Any) -> Request | None:
 def _begin_outer(args: tuple[Any, ...], kwargs: dict[str, Any], format: Format) -> Request | None:
     try:
         model = word(kwargs.get("model") or next(iter(args), None))
-        operation = v.TEXT_COMPLETION if format is COMPLETIONS else v.CHAT
-        facts = {v.OPERATION: operation} | ({} if model is None else {v.REQUEST_MODEL: model})
+        facts: dict[str, Any] = {v.OPERATION: v.TEXT_COMPLETION if format is COMPLETIONS else v.CHAT}
+        if model is not None:
+            # These libraries name a model `provider/model`.
+            provider, named, rest = model.partition("/")
+            facts |= {v.PROVIDER: provider, v.REQUEST_MODEL: rest} if named and rest else {v.REQUEST_MODEL: model}
         return begin_request(facts, format, outer=True)
     except Exception:
         recorder_failed()

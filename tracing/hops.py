@@ -11,6 +11,7 @@ from hopbudget.tracing import vocabulary as v
 from hopbudget.tracing.blocks import Block, finish_span
 from hopbudget.tracing.follow import follow, is_async, is_stream
 from hopbudget.tracing.lag import LoopLag, current_loop_lag
+from hopbudget.tracing.metrics import instruments
 from hopbudget.tracing.outcomes import of_exception
 from hopbudget.tracing.readers import CHAT, MESSAGES, Reader, chosen, read_reply
 from hopbudget.tracing.reading import Format, Reading
@@ -87,6 +88,7 @@ class HopBlock(Block):
         now_ns = self.now_ns()
         visit = self._next_visit(now_ns)
         visit.issue(now_ns)
+        visit.facts = facts
         visit.span.set_attributes({key: value for key, value in facts.items() if key != v.OPERATION})
         model = facts.get(v.REQUEST_MODEL)
         if model is not None and self.name == v.CHAT:
@@ -220,6 +222,13 @@ class HopBlock(Block):
         if self.trajectory is not None:
             self.trajectory.last_outcome = visit.outcome
         finish_span(visit.span, attributes, visit.outcome, visit.error, self.anchor_ns + visit.end_ns)
+        meters = instruments()
+        if meters is not None:
+            accounted = self.trajectory.accounted if self.trajectory is not None else {}
+            try:
+                meters.record(visit, {**accounted, **self.own, **visit.facts, **attributes})
+            except Exception:
+                scope.recorder_failed()
 
     def _close_if_done(self) -> None:
         if not self.ended_already and all(visit.done for visit in self.visits):

@@ -62,13 +62,13 @@ class StreamClock:
     __slots__ = (
         "_add_exact",
         "_answer",
-        "_began_ns",
         "_counter",
         "_events",
         "_fixed",
         "_format",
         "_quick",
         "bare_chunks",
+        "began_ns",
         "chunks",
         "coalesced",
         "complete",
@@ -97,7 +97,7 @@ class StreamClock:
         self._quick: Callable[[object], str | None] | None = None
         self._answer = AnswerFinder()
         self._counter = TextCounter(tokenizer) if tokenizer else None
-        self._began_ns = 0
+        self.began_ns: int | None = None
         self.first_ns: int | None = None
         self.last_ns = 0
         self.pulled_ns: int | None = None
@@ -152,7 +152,7 @@ class StreamClock:
 
     def _pulled(self, chunk: object, asked_ns: int, now_ns: int) -> None:
         if self.pulled_ns is None:
-            self._began_ns = now_ns
+            self.began_ns = now_ns
         else:
             self.waited_ns += now_ns - asked_ns
         self.pulled_ns = now_ns
@@ -235,7 +235,9 @@ class StreamClock:
     @property
     def consumer_ns(self) -> int:
         """The consumer's own time: from each chunk that it got to its asking for the next; between the first and last."""
-        return 0 if self.pulled_ns is None else self.pulled_ns - self._began_ns - self.waited_ns
+        if self.pulled_ns is None or self.began_ns is None:
+            return 0
+        return self.pulled_ns - self.began_ns - self.waited_ns
 
     @property
     def over(self) -> bool:

@@ -1,6 +1,7 @@
 """One call of a hop, and what follows its stream, or the body of its reply."""
 
 import json
+from collections.abc import Mapping
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,11 +24,14 @@ BODY_LIMIT: Final = 1 << 24
 """Bytes of a reply that are kept for its usage; the reply itself is longer, and its usage then unknown."""
 
 
+_NO_FACTS: Final[Mapping[str, Any]] = {}
+
+
 class Visit:
     """One call of a hop: its span, and what is known of the call. Later attempts after a failed one belong to it."""
 
     __slots__ = (
-        "attempt_ns", "attempts", "backoff_ns", "begun_ns", "clock", "done", "end_ns", "error",
+        "attempt_ns", "attempts", "backoff_ns", "begun_ns", "clock", "done", "end_ns", "error", "facts",
         "issued", "named", "outcome", "reply", "span", "started_ns", "streamed",
     )  # fmt: skip
 
@@ -38,6 +42,8 @@ class Visit:
         self.attempt_ns = started_ns
         self.attempts = 1
         self.backoff_ns = 0
+        self.facts: Mapping[str, Any] = _NO_FACTS
+        """What a client said of the request, as span attributes."""
         self.issued = False
         self.named = False
         self.streamed = False

@@ -164,7 +164,10 @@ def seen(store_path: Path, sent: Sequence[dict[str, Any]], output: str = "") -> 
 
 @pytest.fixture(scope="session")
 def within() -> Callable[..., Seen]:
-    """Runs until first tokens were seen when they were sent, and fails with the differences if they never are."""
+    """Runs until first tokens were seen when they were sent, and fails with the differences if they never are.
+
+    A process's first hop is left out: with its first event, too, a client first loads parts of itself.
+    """
     return _within
 
 
@@ -172,7 +175,7 @@ def _within(tries: int, run: Callable[[bool], Seen], seen_s: tuple[float, float]
     said = []
     for number in range(tries):
         ran = run(number > 0)
-        late = [_seen_after_s(hop, sent) for hop, sent in pairs(ran)]
+        late = [_seen_after_s(hop, sent) for hop, sent in pairs(ran) if hop["visit"] > 1]
         hop, sent = pairs(ran)[-1]
         way = hop["ttft_s"] - sent["first_token_s"]
         if all(seen_s[0] <= each <= seen_s[1] for each in late) and seen_s[0] <= way <= way_s:

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 ANSWER_TOKENS = 60
-TOOL_TOKENS = 400
+TOOL_TOKENS = 3000
 LIMITS = {"chat": "max_tokens", "responses": "max_output_tokens", "messages": "max_tokens"}
 MUST: dict[str, Any] = {"chat": "required", "responses": "required", "messages": {"type": "any"}}
 KEPT = {"content", "text", "delta", "reasoning_content", "thinking", "arguments", "partial_json", "name"}

@@ -12,7 +12,7 @@ SEEN_S = (-0.002, 0.03)
 """How long after the server wrote a token its client may see it; two processes read their clocks a moment apart."""
 WAY_S = 0.05
 """The most that a request and its first token are on their way, on a connection that stands. The first request of a
-process takes longer, up to seconds: the client loads parts of itself, connects, and only then sends."""
+process takes longer, up to seconds: the client loads parts of itself and connects."""
 TRIES = 4
 """A machine busy with other things delays now this side, now that; one run without that says what is measured."""
 FRAMEWORK_S = 0.3

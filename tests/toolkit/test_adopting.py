@@ -104,9 +104,7 @@ def test_of_stacked_instrumentations_the_outermost_call_is_the_hop(others: Other
 @pytest.mark.parametrize(
     ("error", "outcome"), [("ServerError", "failed"), ("asyncio.exceptions.CancelledError", "cancelled")]
 )
-def test_a_failed_call_that_was_the_last_says_the_trajectorys_outcome(
-    others: Others, error: str, outcome: str
-) -> None:
+def test_a_failed_call_that_was_the_last_says_the_trajectorys_outcome(others: Others, error: str, outcome: str) -> None:
     with hb.trajectory("agent"), others.call() as span:
         span.set_attribute("error.type", error)
         span.set_status(Status(StatusCode.ERROR))
@@ -140,3 +138,11 @@ def test_calls_that_never_end_are_forgotten(others: Others, monkeypatch: Any) ->
         for _ in range(30):
             others.tracer.start_span("call", attributes=CALL)
     assert len(processor._open) <= 10
+
+
+def test_a_hop_of_our_own_that_has_no_name_is_not_taken_in(others: Others) -> None:
+    tracer = scope.tracer()
+    assert tracer is not None
+    with hb.trajectory("agent"):
+        tracer.start_span("chat small", attributes={"gen_ai.operation.name": "chat"}).end()
+    assert others.named("chat small") == {"gen_ai.operation.name": "chat"}

@@ -1,8 +1,12 @@
 """The door: help, usage errors, missing extras and ports in use, each with its exit code."""
 
 import builtins
+import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,10 +58,43 @@ def test_a_port_in_use_is_exit_4_and_says_what_to_do(hopbudget: Run, command: st
     assert "--port" in said.err
 
 
+def test_a_reader_that_goes_away_is_no_failure(filled: Path) -> None:
+    report = [sys.executable, "-m", "hopbudget", "report", str(filled)]
+    with subprocess.Popen(report, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None and running.stderr is not None
+        running.stdout.close()
+        assert running.stderr.read() == b""
+    assert running.returncode == 0
+
+
+def test_a_terminal_without_unicode_still_gets_its_report(filled: Path) -> None:
+    report = [sys.executable, "-m", "hopbudget", "report", str(filled)]
+    done = subprocess.run(
+        report, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Hops: duration" in done.stdout
+
+
+def test_the_app_ends_its_server_when_it_is_told_to_end(filled: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "hopbudget", "app", "--store", str(filled), "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as app:
+        assert app.stdout is not None
+        for line in app.stdout:
+            if str(port) in line:
+                break
+        app.terminate()
+        assert app.wait(timeout=60) == 143
+        # The server held this pipe too: its end says that the server is gone.
+        app.stdout.read()
+
+
 def forget_modules(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     """Make the interpreter behave as if one distribution were not installed."""
     import importlib.util
-    import sys
 
     real_import, real_find = builtins.__import__, importlib.util.find_spec
 

@@ -135,6 +135,61 @@ def test_json_never_holds_nan_or_infinity(hopbudget: Run, filled: Path) -> None:
         json.loads(hopbudget(*command, filled, "--json").out, parse_constant=pytest.fail)
 
 
+def test_names_with_brackets_and_control_characters_are_printed_as_names(hopbudget: Run, recorded_runs: Path) -> None:
+    named = recorded_runs.read_text().replace('"stringValue": "plan"', '"stringValue": "plan [/b] [v1]\\u001b"')
+    Path("named.jsonl").write_text(named)
+    for command in (["report"], ["allocate", "--deadline", "p90"], ["explain", f"{42:032x}"]):
+        said = hopbudget(command[0], "named.jsonl", *command[1:])
+        assert said.code == 0, said.err
+        assert "plan [/b]" in said.out
+        assert "\x1b" not in said.out
+
+
+def test_a_trajectory_without_a_root_does_not_stand_in_the_way_of_the_others(
+    hopbudget: Run, recorded_runs: Path
+) -> None:
+    lines = recorded_runs.read_text().splitlines()
+    lost = json.loads(lines[-1])
+    del lost["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+    Path("lost.jsonl").write_text("\n".join([*lines[:-1], json.dumps(lost)]))
+    numbers = hopbudget("report", "lost.jsonl", "--json").json
+    assert (numbers["incomplete"], sum(numbers["trajectory_outcomes"].values())) == (1, 59)
+    assert hopbudget("allocate", "lost.jsonl", "--deadline", "p90").code == 0
+    assert hopbudget("explain", "lost.jsonl", "--slowest", "3").code == 0
+
+
+def test_a_deadline_on_the_answer_needs_an_answer_that_was_observed(hopbudget: Run, recorded_runs: Path) -> None:
+    unseen = recorded_runs.read_text().replace("hopbudget.ttf", "other.ttf").replace("gen_ai.request.stream", "other")
+    Path("unseen.jsonl").write_text(unseen.replace('"status": {}', '"status": {"code": 2}', 3))
+    said = hopbudget("allocate", "unseen.jsonl", "--deadline", "60s", "--binds", "answer")
+    assert said.code == 3
+    assert "observed start of its final answer" in said.err
+
+
+def test_one_trajectory_has_nothing_to_be_compared_with(hopbudget: Run, recorded_runs: Path) -> None:
+    Path("one.jsonl").write_text(recorded_runs.read_text().splitlines()[0])
+    assert hopbudget("explain", "one.jsonl").code == 3
+    drawn = hopbudget("explain", "one.jsonl", f"{1:032x}")
+    assert drawn.code == 0
+    assert "no other to compare it with" in drawn.out
+
+
+def test_a_trace_id_that_is_none_is_a_sentence_about_it(hopbudget: Run, filled: Path) -> None:
+    said = hopbudget("explain", filled, "zzzz")
+    assert said.code == 2
+    assert "no trajectory 'zzzz'" in said.err
+
+
+def test_a_percentile_written_as_a_share_is_refused(hopbudget: Run, filled: Path) -> None:
+    said = hopbudget("allocate", filled, "--deadline", "5s", "--percentile", "0.9")
+    assert said.code == 2
+    assert "write 90" in said.err
+
+
+def test_the_store_may_be_named_by_option_too(hopbudget: Run, filled: Path) -> None:
+    assert hopbudget("report", "--store", filled, "--json").json["trajectories"] == 60
+
+
 def without_nulls(value: Any) -> Any:
     """TOML has no null: what is unknown is left out there."""
     if isinstance(value, dict):

@@ -2,9 +2,11 @@
 
 import json
 import math
+import os
 import sys
 from typing import Any, Final
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -23,10 +25,22 @@ QUIET: Final = "bright_black"
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 
 
+class Screen(Console):
+    """A console that takes names as they are: brackets are no markup, and a reader that went away is no error."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def on_broken_pipe(self) -> None:
+        """Leave quietly: `| head` has seen enough."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0)
+
+
 def console(*, stderr: bool = False) -> Console:
     """A console of at most 80 columns; plain text when the output is not a terminal."""
     probe = Console(stderr=stderr)
-    return Console(stderr=stderr, width=min(probe.width, WIDTH) if probe.is_terminal else WIDTH, highlight=False)
+    return Screen(stderr=stderr, width=min(probe.width, WIDTH) if probe.is_terminal else WIDTH)
 
 
 def print_json(value: Any) -> None:
@@ -62,6 +76,12 @@ def table(*columns: str, title: str | None = None, left: int = 1) -> Table:
         else:
             made.add_column(column, justify="right", no_wrap=True)
     return made
+
+
+def name(text: str, width: int) -> Text:
+    """A name that somebody else chose, safe to print (no control characters) and cut to so many cells."""
+    printable = "".join(character if character.isprintable() else "·" for character in text)
+    return Text(printable if cell_len(printable) <= width else set_cell_size(printable, width - 1).rstrip() + "…")
 
 
 def bar(value: float | None, largest: float, width: int, colour: str) -> Text:

@@ -1,15 +1,16 @@
 """The screens of `hopbudget explain`: what made trajectories slow, in words and seconds that add up."""
 
+import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from hopbudget.budgets import CauseKind, Part
 from hopbudget.render import base, waterfall
-from hopbudget.units import seconds, share
+from hopbudget.units import plural, seconds, share
 
 if TYPE_CHECKING:
     from hopbudget.explaining import Explained
@@ -25,7 +26,7 @@ COLOUR: Final[Mapping[CauseKind, str]] = {
 NAME: Final[Mapping[CauseKind, str]] = {
     "visits": "extra visits",
     "answers": "longer answers",
-    "first_token": "first token",
+    "first_token": "first token, prompt",
     "pace": "pace and rest",
     "tools": "tools",
     "overlap": "less overlap",
@@ -47,6 +48,8 @@ _LESS: Final[Mapping[CauseKind, str]] = {
     "overlap": "more side by side",
 }
 _NAMED = 3
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+_NUMBER_AND_UNIT = re.compile(r"[+-]?[\d.,]+ (?:ms|s|min|h)\b")
 _BAR = 24
 
 
@@ -55,6 +58,7 @@ def slow(out: Console, explained: Sequence["Explained"], heading: str) -> None:
     out.print(Text(heading, style="bold"))
     for workload, row in {row.workload: row for row in explained}.items():
         out.print(Text(f"{workload}: compared with {row.reference.description}", style=base.QUIET))
+    out.print(Text("bars: what took longer, by cause, in the colours below", style=base.QUIET))
     out.print()
     largest = max(sum(part.seconds for part in row.parts if part.seconds > 0) for row in explained)
     for row in explained:
@@ -65,15 +69,18 @@ def slow(out: Console, explained: Sequence["Explained"], heading: str) -> None:
         if row.outcome not in {"ok", "truncated"}:
             line.append(f" {row.outcome}", style=base.OVER)
         out.print(line)
-        out.print(Padding(Text(sentence(row.parts, row.excess_s), style=base.QUIET), (0, 0, 0, 14)))
+        for part in wrap(sentence(row.parts, row.excess_s), base.WIDTH - 14):
+            out.print(Text(" " * 14 + part, style=base.QUIET))
     _together(out, explained)
 
 
 def one(out: Console, detail: Mapping[str, Any], explained: "Explained | None") -> None:
     """Draw one trajectory as a waterfall, and what made it longer or shorter than usual."""
     row = detail["trajectory"]
-    out.print(Text(f"{row['workload']} · {row['trace_id']}", style="bold"))
-    facts = [f"{row['started_at']:%Y-%m-%d %H:%M:%S} UTC", seconds(row["duration_s"]), f"{row['hop_count']} hops"]
+    out.print(base.name(f"{row['workload']} · {row['trace_id']}", base.WIDTH), style="bold")
+    facts = [f"{row['started_at']:%Y-%m-%d %H:%M:%S} UTC", seconds(row["duration_s"])]
+    facts += [f"and {seconds(row['paused_s'])} paused"] if row["paused_s"] else []
+    facts += [plural(row["hop_count"], "hop", "hops")]
     facts += [f"work {seconds(row['work_s'])}"] if row["work_s"] is not None else []
     facts += [f"answer starts after {seconds(row['answer_start_s'])}"] if row["answer_start_s"] is not None else []
     out.print(Text(" · ".join([*facts, str(row["outcome"])]), style=base.QUIET))
@@ -83,7 +90,8 @@ def one(out: Console, detail: Mapping[str, Any], explained: "Explained | None") 
     waterfall.draw(out, drawn, max([row["duration_s"] or 0.0, *ends]))
     out.print()
     if explained is None:
-        out.print("Its root never came, so there is no duration to explain.")
+        why = "there is no other to compare it with" if row["complete"] else "its root never came"
+        out.print(f"No causes: {why}.")
         return
     typical = seconds(explained.reference.duration_s)
     way = "over" if explained.excess_s >= 0 else "under"
@@ -93,7 +101,7 @@ def one(out: Console, detail: Mapping[str, Any], explained: "Explained | None") 
     rows.columns[2].justify = "left"
     for part in explained.parts[:12]:
         rows.add_row(
-            part.detail,
+            base.name(part.detail, 44),
             seconds(part.seconds, signed=True),
             base.bar(abs(part.seconds), largest, _BAR, COLOUR[part.kind]),
         )
@@ -131,6 +139,12 @@ def phrase(kind: CauseKind, parts: Sequence[Part]) -> str:
     return f"{general} ({names})" if names else general
 
 
+def wrap(words: str, width: int) -> list[str]:
+    """Lines of at most so many characters that keep a number and its unit together."""
+    joined = _NUMBER_AND_UNIT.sub(lambda match: match[0].replace(" ", _NO_BREAK), words)
+    return [line.replace(_NO_BREAK, " ") for line in textwrap.wrap(joined, width)]
+
+
 def sorted_by_kind(parts: Sequence[Part]) -> list[Part]:
     """Parts in the order of the legend, so that bars of different trajectories compare."""
     order = list(COLOUR)
@@ -143,7 +157,7 @@ def _together(out: Console, explained: Sequence["Explained"]) -> None:
     if total <= 0:
         return
     out.print()
-    out.print(Text(f"Of the {seconds(total)} over in all:", style="bold"))
+    out.print(Text(f"Of the {seconds(total)} over the typical in all:", style="bold"))
     rows = base.table("cause", "share", "", "")
     rows.columns[3].justify = "left"
     largest = max(abs(size) for size in sums.values())

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from hopbudget.budgets import Allocation, Feasibility, Slot
 from hopbudget.render import base
-from hopbudget.units import count, seconds, share
+from hopbudget.units import count, plural, seconds, share
 
 _BAR = 24
 _VERDICT_COLOUR = {"feasible": base.WORK, "infeasible": base.OVER, "undecided": base.FIRST_TOKEN}
@@ -20,10 +20,10 @@ def plan(out: Console, allocation: Allocation, workload: str) -> None:
     binds = "the last token" if allocation.binds == "last" else "the first answer token"
     out.print(Text(f"{workload}: {seconds(allocation.deadline_s)} to {binds}", style="bold"))
     runs = f" in {count(learned.runs)} run{'s' if learned.runs > 1 else ''}" if learned.runs else ""
-    left_out = ", ".join(f"{count(n)} {reason}" for reason, n in learned.left_out.items() if n)
+    left_out = ", ".join(f"{count(n)} {reason.replace('_', ' ')}" for reason, n in learned.left_out.items() if n)
     out.print(
         Text(
-            f"learned from {count(learned.trajectories)} trajectories{runs}"
+            f"learned from {plural(learned.trajectories, 'trajectory', 'trajectories')}{runs}"
             + (f"; left out: {left_out}" if left_out else ""),
             style=base.QUIET,
         )
@@ -55,11 +55,10 @@ def verdict(feasibility: Feasibility, percentile: float) -> Text:
 
 def _budgets(out: Console, allocation: Allocation) -> None:
     rows = base.table("slot", "budget", "", "keep it", "p50", "p90", "visits", title="Budgets")
-    rows.columns[0].max_width = 26
     rows.columns[2].justify = "left"
     for slot, colour in _rows(allocation):
         rows.add_row(
-            slot.slot,
+            base.name(slot.slot, 26),
             seconds(slot.budget_s) + ("*" if slot.extrapolated else ""),
             base.bar(slot.budget_s, allocation.deadline_s, _BAR, colour),
             share(slot.kept),

@@ -7,14 +7,14 @@ from rich.console import Console
 from rich.text import Text
 
 from hopbudget.render import base
-from hopbudget.units import count, seconds, share
+from hopbudget.units import count, plural, seconds, share
 
 Numbers = Mapping[str, Any]
 
 
 def report(out: Console, numbers: Numbers, heading: str) -> None:
     """Draw the numbers of `queries.report` for a person."""
-    out.print(Text.assemble((heading, "bold")))
+    out.print(Text(heading, style="bold"))
     out.print(_first_line(numbers))
     out.print()
     _trajectories(out, numbers)
@@ -28,12 +28,11 @@ def report(out: Console, numbers: Numbers, heading: str) -> None:
 def by_group(out: Console, groups: Mapping[str, Numbers], key: str) -> None:
     """Draw one row a group: trajectory time by the values of an attribute."""
     rows = base.table(key, "n", "p50", "p90", "p99", "work", "", title=f"Trajectories by {key}")
-    rows.columns[0].max_width = 34
     largest = max((group["trajectory_s"]["p90"] or 0.0 for group in groups.values()), default=0.0)
     for value, group in groups.items():
         times = group["trajectory_s"]
         rows.add_row(
-            value,
+            base.name(value, 34),
             count(group["trajectories"]),
             seconds(times["p50"]),
             seconds(times["p90"]),
@@ -47,7 +46,7 @@ def by_group(out: Console, groups: Mapping[str, Numbers], key: str) -> None:
 
 
 def _first_line(numbers: Numbers) -> Text:
-    words = f"{count(numbers['trajectories'])} trajectories, {count(numbers['hops'])} hops"
+    words = f"{plural(numbers['trajectories'], 'trajectory', 'trajectories')}, {plural(numbers['hops'], 'hop', 'hops')}"
     line = Text(words)
     if numbers.get("incomplete"):
         line.append(f", {count(numbers['incomplete'])} without a root (left out of times)", style=base.OVER)
@@ -93,13 +92,12 @@ def _time_split(out: Console, numbers: Numbers) -> None:
 
 def _hops(out: Console, numbers: Numbers) -> None:
     rows = base.table("hop", "n", "p50", "p95", "p99", "", title="Hops: duration")
-    rows.columns[0].max_width = 28
     rows.columns[-1].justify = "left"
     largest = max((row["duration_s"]["p95"] or 0.0 for row in numbers["by_hop"]), default=0.0)
     for row in numbers["by_hop"]:
         times = row["duration_s"]
         rows.add_row(
-            row["hop"],
+            base.name(row["hop"], 28),
             count(row["n"]),
             *(seconds(times[name]) for name in ("p50", "p95", "p99")),
             _two_bars(times["p50"], times["p95"], largest),
@@ -125,11 +123,10 @@ def _first_token_and_pace(out: Console, numbers: Numbers) -> None:
         out.print()
         return
     rows = base.table("hop", "TTFT p50", "p95", "p99", "TPOT p50", "p95", "p99", title="Streams: first token and pace")
-    rows.columns[0].max_width = 28
     for row in numbers["by_hop"]:
         if row["ttft_s"]["n"]:
             rows.add_row(
-                row["hop"],
+                base.name(row["hop"], 24),
                 *(seconds(row["ttft_s"][name]) for name in ("p50", "p95", "p99")),
                 *(seconds(row["tpot_s"][name]) for name in ("p50", "p95", "p99")),
             )

@@ -81,8 +81,8 @@ def _offset_s(at: datetime, origin: datetime) -> float:
 
 
 def _text(line: Line, total_s: float) -> Text:
-    label = line.label if len(line.label) <= _LABEL else line.label[: _LABEL - 1] + "…"
-    text = Text(f"{label:<{_LABEL}} ")
+    text = base.name(line.label, _LABEL)
+    text.append(" " * (_LABEL + 1 - text.cell_len))
     drawn = min(_BAR - 1, round(line.start_s / total_s * _BAR))
     text.append(" " * drawn)
     edge = line.start_s
@@ -91,7 +91,7 @@ def _text(line: Line, total_s: float) -> Text:
         cells = min(_BAR, round(edge / total_s * _BAR)) - drawn
         text.append((_WAIT if colour == base.FIRST_TOKEN else "█") * max(0, cells), style=colour)
         drawn += max(0, cells)
-    if not any(style for style in text.spans):
+    if drawn == min(_BAR - 1, round(line.start_s / total_s * _BAR)):
         text.append("▏", style=line.parts[-1][1])
         drawn += 1
     text.append(" " * max(0, _BAR - drawn))

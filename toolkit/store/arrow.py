@@ -97,10 +97,10 @@ class Stream:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         """A capsule that holds a new stream of one batch."""
-        waiting = [self._array]
+        schema, waiting = self._schema, [self._array]  # not `self`, which would then hold itself
 
         def get_schema(_: Any, out: Any) -> int:
-            ctypes.memmove(out, ctypes.byref(self._schema), ctypes.sizeof(_Schema))
+            ctypes.memmove(out, ctypes.byref(schema), ctypes.sizeof(_Schema))
             return 0
 
         def get_next(_: Any, out: Any) -> int:

@@ -27,7 +27,7 @@ Progress = Callable[[str, int, int], None]
 
 PATIENCE_S: Final = 120.0
 _WRITE_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
-    "memory_limit": "128MB",
+    "memory_limit": "80MB",
     "threads": 1,
 }
 _READ_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {"memory_limit": "1GB"}
@@ -35,8 +35,8 @@ _ROW_GROUP: Final = 6_144
 """Each closing writes the last group of every table anew, so small groups keep the time with the lock short and even:
 a transaction of 20,000 spans takes a half to a quarter of what it takes with DuckDB's usual 122,880 rows."""
 MOST_SPANS: Final = 20_000
-_FEWEST_SPANS: Final = 500
-_LOCK_AIM_S: Final = 0.2
+_FEWEST_SPANS: Final = 2_000
+_LOCK_AIM_S: Final = 0.3
 _LOCKED: Final = ("could not set lock", "conflicting lock", "used by another process")
 
 _guards: dict[Path, threading.RLock] = {}
@@ -49,7 +49,7 @@ class Store:
     def __init__(self, path: Path | None, *, patience_s: float = PATIENCE_S) -> None:
         self.path: Final = path
         self.name: Final = str(path) if path else "memory"
-        self.batch_spans = 2_000
+        self.batch_spans = 8_000
         """How many spans the next transaction should hold, so that the lock is held for a moment only."""
         self._patience_s = patience_s
         self._guard = _guard(path.resolve()) if path else threading.RLock()
@@ -139,7 +139,7 @@ class Store:
     def _adapt(self, spans: int, held_s: float) -> None:
         if spans * 2 >= self.batch_spans:  # a small batch says little
             aim = int(spans * _LOCK_AIM_S / max(held_s, 1e-6))
-            self.batch_spans = max(_FEWEST_SPANS, min(MOST_SPANS, aim, self.batch_spans * 2))
+            self.batch_spans = max(_FEWEST_SPANS, self.batch_spans // 2, min(MOST_SPANS, aim, self.batch_spans * 2))
 
     def _in_memory(self) -> duckdb.DuckDBPyConnection:
         if self._memory is None:

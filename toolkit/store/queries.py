@@ -29,13 +29,19 @@ def drops(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
 
 
 def workloads(con: duckdb.DuckDBPyConnection, where: Where | None = None) -> list[tuple[str, int]]:
-    """Workloads and their numbers of trajectories, most first."""
+    """Workloads and their numbers of trajectories, most first.
+
+    A trajectory whose root never came doesn't know its workload: a workload of only such ones is named where there is
+    no other.
+    """
     chosen = condition(where or Where())
-    return con.execute(
-        f"SELECT workload, count(*) AS n FROM trajectories t WHERE {chosen.sql} GROUP BY workload "
-        "ORDER BY n DESC, workload",
+    found = con.execute(
+        "SELECT workload, count(*) AS n, bool_or(complete) AS rooted FROM trajectories t "
+        f"WHERE {chosen.sql} GROUP BY workload ORDER BY n DESC, workload",
         chosen.parameters,
     ).fetchall()
+    rooted = [(workload, n) for workload, n, whole in found if whole]
+    return rooted or [(workload, n) for workload, n, _ in found]
 
 
 def trajectory_rows(

@@ -61,7 +61,7 @@ def _grouped(con: duckdb.DuckDBPyConnection, where: Where, group: Condition) -> 
         numbers |= {"trajectories": trajectories, "incomplete": incomplete, "work_share": share}
         numbers["time_split"]["work_s"] = work_s
         numbers["trajectory_s"], numbers["answer_start_s"] = _answered(found)
-    for name, outcome, n in ask.rows("SELECT g, outcome, count(*) AS n FROM c GROUP BY ALL ORDER BY n DESC, outcome"):
+    for name, outcome, n in ask.rows("SELECT g, outcome, count(*) AS n FROM c WHERE complete GROUP BY ALL ORDER BY n DESC, outcome"):
         groups[name]["trajectory_outcomes"][outcome] = n
     _fill_hops(ask, groups)
     _fill_hops_by_name(ask, groups)
