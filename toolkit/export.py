@@ -5,6 +5,7 @@ the trajectory that comes last, without a count anyone sees, and its `force_flus
 """
 
 import contextlib
+import logging
 import os
 import threading
 import weakref
@@ -48,6 +49,7 @@ class SpoolProcessor(SpanProcessor):
         """Start from nothing; also in a forked child, whose parent writes what was queued."""
         self._queue: deque[ReadableSpan] = deque()
         self._lost: dict[str, int] = {}
+        self._warned = False
         self._written = 0
         self._writing = threading.RLock()
         self._counting = threading.RLock()
@@ -165,12 +167,20 @@ class SpoolProcessor(SpanProcessor):
         spans = len(batch) - left_out
         try:
             self.spool.append(lines, spans)
-        except Exception:
-            # A folder that is missing, read-only or full is no reason to disturb the application.
+        except Exception as error:
+            # A folder that is missing, read-only or full is no reason to disturb the application: one line in its log.
             self._count_lost(spans, "write_failed")
+            self._warn_once(error)
             return
         with self._counting:
             self._written += spans
+
+    def _warn_once(self, error: Exception) -> None:
+        if not self._warned:
+            self._warned = True
+            logging.getLogger("hopbudget").warning(
+                "spans can't be written to %s and are lost: %s. The application goes on.", self.spool.folder, error
+            )
 
     def _count_lost(self, spans: int, reason: str) -> None:
         if spans:

@@ -1,7 +1,8 @@
 """Unchanged agents, each in an environment of its own, under `hopbudget trace`.
 
 The environments are made once in `build/examples`, which takes minutes and a network; so nothing here runs unless
-HOPBUDGET_EXAMPLES is set. HOPBUDGET_ENGINE is the address of a running engine with a model called `tiny`.
+HOPBUDGET_EXAMPLES is set. HOPBUDGET_ENGINE is the address of a running engine with a model called `tiny` and 16,384
+tokens of context.
 """
 
 import json

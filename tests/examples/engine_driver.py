@@ -17,6 +17,8 @@ from typing import Any
 
 ANSWER_TOKENS = 60
 TOOL_TOKENS = 3000
+END_OF_TEXT = 2
+"""The token that ends an answer, once the call that must be made is made: else it makes call after call."""
 LIMITS = {"chat": "max_tokens", "responses": "max_output_tokens", "messages": "max_tokens"}
 MUST: dict[str, Any] = {"chat": "required", "responses": "required", "messages": {"type": "any"}}
 KEPT = {"content", "text", "delta", "reasoning_content", "thinking", "arguments", "partial_json", "name"}
@@ -30,7 +32,8 @@ def driven(api: str, body: dict[str, Any]) -> dict[str, Any]:
     plain = {key: value for key, value in body.items() if key not in {"tools", "tool_choice", "parallel_tool_calls"}}
     plain.pop("max_completion_tokens", None)
     if left:
-        return plain | {"tools": left[:1], "tool_choice": MUST[api], LIMITS[api]: TOOL_TOKENS}
+        plain |= {"tools": left[:1], "tool_choice": MUST[api], LIMITS[api]: TOOL_TOKENS}
+        return plain if api == "messages" else plain | {"logit_bias": [[END_OF_TEXT, 100]]}
     return plain | {LIMITS[api]: ANSWER_TOKENS}
 
 

@@ -107,17 +107,21 @@ def test_past_the_queues_limit_new_spans_are_dropped_and_counted(folder: Path) -
     processor.shutdown()
 
 
-def test_a_folder_that_cannot_be_is_silent_and_counted(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_is_said_once_in_the_log_and_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "file").write_text("")
     processor = SpoolProcessor(tmp_path / "file" / "s.spool", delay_s=60)
     tracer = provider_with(processor)
-    tracer.start_span("a").end()
-    assert processor.flush() == 0
-    assert processor.lost == {"write_failed": 1}
+    for _ in range(2):
+        tracer.start_span("a").end()
+        assert processor.flush() == 0
+    assert processor.lost == {"write_failed": 2}
+    assert [str(tmp_path / "file" / "s.spool") in record.getMessage() for record in caplog.records] == [True]
     (tmp_path / "file").unlink()
     tracer.start_span("b").end()
     assert processor.flush() == 1
-    assert notes(tmp_path / "file" / "s.spool") == {"write_failed": 1}
+    assert notes(tmp_path / "file" / "s.spool") == {"write_failed": 2}
     processor.shutdown()
 
 

@@ -35,8 +35,10 @@ _ROW_GROUP: Final = 6_144
 """Each closing writes the last group of every table anew, so small groups keep the time with the lock short and even:
 a transaction of 20,000 spans takes a half to a quarter of what it takes with DuckDB's usual 122,880 rows."""
 MOST_SPANS: Final = 20_000
-_FEWEST_SPANS: Final = 2_000
-_LOCK_AIM_S: Final = 0.3
+_FEWEST_SPANS: Final = 4_000
+_SHORT_S: Final = 0.2
+_LONG_S: Final = 0.35
+"""A time with the lock after which the next transaction is made larger, or smaller."""
 _LOCKED: Final = ("could not set lock", "conflicting lock", "used by another process")
 
 _guards: dict[Path, threading.RLock] = {}
@@ -137,9 +139,11 @@ class Store:
         return counts
 
     def _adapt(self, spans: int, held_s: float) -> None:
-        if spans * 2 >= self.batch_spans:  # a small batch says little
-            aim = int(spans * _LOCK_AIM_S / max(held_s, 1e-6))
-            self.batch_spans = max(_FEWEST_SPANS, self.batch_spans // 2, min(MOST_SPANS, aim, self.batch_spans * 2))
+        # Most of what a transaction costs is the same for any size, so it is made small only where it must be.
+        if held_s > _LONG_S:
+            self.batch_spans = max(min(_FEWEST_SPANS, self.batch_spans), self.batch_spans // 2)
+        elif held_s < _SHORT_S and spans * 2 >= self.batch_spans:  # a small batch says little
+            self.batch_spans = min(MOST_SPANS, self.batch_spans * 2)
 
     def _in_memory(self) -> duckdb.DuckDBPyConnection:
         if self._memory is None:

@@ -55,10 +55,9 @@ def _add(found: Tree, facts: Facts) -> None:
     _count_visits(hop_rows)
     if row.complete:
         _infer_final(hop_rows, sorted_out)
-    pauses = clip(sorted_out.pauses, start, end)
-    busy = clip(map(_interval, hop_rows), start, end)
-    paused = length(pauses) if pauses else 0
-    covered = length(busy + pauses) if busy or pauses else 0
+    pauses = clip(sorted_out.pauses, start, end) if sorted_out.pauses else []
+    paused = length(pauses)
+    covered = length(clip(map(_interval, hop_rows), start, end) + pauses, _NOISE_NS)
     row.paused_s = paused / NS
     row.duration_s = (end - start - paused) / NS
     row.work_s = (end - start - covered) / NS
@@ -158,11 +157,13 @@ def _holds_hop(node: Node) -> bool:
 
 
 def _hop_order(pair: tuple[Node, str | None]) -> tuple[int, str]:
-    return _order(pair[0])
+    span = pair[0].span
+    return span.start_ns, span.span_id
 
 
 def _order(node: Node) -> tuple[int, str]:
-    return node.span.start_ns, node.span.span_id
+    span = node.span
+    return span.start_ns, span.span_id
 
 
 def _hop_name(node: Node, stage: str | None) -> str:
@@ -179,7 +180,7 @@ def _count_visits(rows: list[HopRow]) -> None:
 
 def _infer_final(rows: list[HopRow], sorted_out: _Sorted) -> None:
     """The last hop to end, if it streamed and nothing starts after its first token, and none was declared."""
-    if not rows or any(row.final for row in rows):
+    if not any(row.streamed for row in rows) or any(row.final for row in rows):
         return
     last = max(rows, key=lambda row: row.started_at + row.duration_s * 1e9)
     first_token = last.started_at + int((last.ttft_s or 0.0) * 1e9)
