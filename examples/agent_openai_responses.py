@@ -21,15 +21,16 @@ async def main() -> None:
     said: list[Any] = [{"role": "user", "content": QUESTION}]
     async with AsyncOpenAI() as client:
         while said[-1].get("type", "") != "message":
-            async with client.responses.stream(
-                model=MODEL, instructions=SYSTEM, input=said, tools=FUNCTIONS, store=False
-            ) as stream:
-                async for event in stream:
-                    if event.type == "response.output_text.delta":
-                        print(event.delta, end="", flush=True)
-                response = await stream.get_final_response()
+            stream = await client.responses.create(
+                model=MODEL, instructions=SYSTEM, input=said, tools=FUNCTIONS, store=False, stream=True
+            )
+            async for event in stream:
+                if event.type == "response.output_text.delta":
+                    print(event.delta, end="", flush=True)
+                elif event.type == "response.completed":
+                    response = event.response
             for item in response.output:
-                said.append(item.model_dump(exclude_none=True, exclude={"parsed", "parsed_arguments"}))
+                said.append(item.model_dump(exclude_none=True))
                 if item.type == "function_call":
                     result = await asyncio.to_thread(call, item.name, json.loads(item.arguments))
                     said.append({"type": "function_call_output", "call_id": item.call_id, "output": result})

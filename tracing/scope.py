@@ -63,13 +63,14 @@ open_trajectories: Final[dict[int, "TrajectoryBlock"]] = {}
 """The trajectories among them."""
 
 
-def _forget_parents() -> None:
+def forget_open() -> None:
+    """Let go of what is open, without ending it."""
     open_blocks.clear()
     open_trajectories.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_parents)
+    os.register_at_fork(after_in_child=forget_open)
 
 
 def configure(

@@ -1,4 +1,4 @@
-"""The clock of one stream: fed with chunks, when they were asked for and when they came, it knows TTFT, TTFA, TPOT, gaps and N.
+"""The clock of one stream: fed with chunks and when they were asked for and came, it knows TTFT, TTFA, TPOT, gaps, N.
 
 A pure state machine: it reads no clock and keeps no chunk. Times are monotonic nanoseconds.
 """
@@ -67,6 +67,7 @@ class StreamClock:
         "_fixed",
         "_format",
         "_quick",
+        "_reads_text",
         "bare_chunks",
         "began_ns",
         "chunks",
@@ -97,6 +98,7 @@ class StreamClock:
         self._quick: Callable[[object], str | None] | None = None
         self._answer = AnswerFinder()
         self._counter = TextCounter(tokenizer) if tokenizer else None
+        self._reads_text = True
         self.began_ns: int | None = None
         self.first_ns: int | None = None
         self.last_ns = 0
@@ -145,10 +147,8 @@ class StreamClock:
             self.last_ns = now_ns
         else:
             self._token(asked_ns, now_ns)
-        if "<" in text or self._answer.waiting:
-            self._answer.feed(text, now_ns)
-        if self._counter is not None:
-            self._counter.feed(text)
+        if self._reads_text or "<" in text:
+            self._text(text, text, now_ns)
 
     def _pulled(self, chunk: object, asked_ns: int, now_ns: int) -> None:
         if self.pulled_ns is None:
@@ -190,10 +190,7 @@ class StreamClock:
             self._token(asked_ns, now_ns)
             self.reasoned = self.reasoned or reading.reasoning
             self.summarised = self.summarised or reading.summary
-            if reading.answer:
-                self._answer.feed(reading.answer, now_ns)
-            if self._counter is not None:
-                self._counter.feed(reading.text)
+            self._text(reading.text, reading.answer, now_ns)
         else:
             self.bare_chunks += 1
         self.finish = reading.finish or self.finish
@@ -203,6 +200,13 @@ class StreamClock:
             self.usage = reading.usage if self.usage is None else self.usage.then(reading.usage)
         self.model = self.model or reading.model
         self.error = self.error or reading.error
+
+    def _text(self, text: str, answer: str, now_ns: int) -> None:
+        if answer:
+            self._answer.feed(answer, now_ns)
+        if self._counter is not None:
+            self._counter.feed(text)
+        self._reads_text = self._answer.waiting or self._counter is not None
 
     def _token(self, asked_ns: int, now_ns: int) -> None:
         if self.first_ns is None:
@@ -234,7 +238,7 @@ class StreamClock:
 
     @property
     def consumer_ns(self) -> int:
-        """The consumer's own time: from each chunk that it got to its asking for the next; between the first and last."""
+        """The consumer's own time between the first chunk and the last: from each that it got to asking for the next."""
         if self.pulled_ns is None or self.began_ns is None:
             return 0
         return self.pulled_ns - self.began_ns - self.waited_ns

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.trace import Span
@@ -178,7 +177,7 @@ class Call:
         self.clock = StreamClock(scope.setup.tokenizer, format=format, fixed=fixed)
         visit.clock = self.clock
         # Every chunk passes here, so the clock takes it without a detour.
-        self.chunk: Callable[[object, int, int], None] = self.clock.pulled
+        self.chunk = self.clock.pulled
 
     @property
     def observed_ns(self) -> int:
@@ -222,10 +221,10 @@ class BodyCall(Call):
         self.body = bytearray()
         self.chunk = self._piece
 
-    def _piece(self, piece: object, asked_ns: int, now_ns: int) -> None:
+    def _piece(self, chunk: object, asked_ns: int, now_ns: int) -> None:
         self.clock.pulled_ns = now_ns
-        if isinstance(piece, bytes) and len(self.body) < BODY_LIMIT:
-            self.body += piece
+        if isinstance(chunk, bytes) and len(self.body) < BODY_LIMIT:
+            self.body += chunk
 
     def ended(self, exc: BaseException | None, by_consumer: bool) -> None:
         """The body was read to its end, or given up."""

@@ -86,7 +86,7 @@ def _environment(name: str) -> Path:
     packages = PACKAGES[name]
     folder = BUILD / {"openai_responses": "openai"}.get(name, name)
     made = folder / "made"
-    wanted = "\n".join([sys.version, *packages])
+    wanted = "\n".join([sys.version, *packages, (ROOT / "pyproject.toml").read_text()])
     if not (made.is_file() and made.read_text() == wanted):
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
         pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

@@ -22,6 +22,7 @@ UVICORN = ("uvicorn", "--app-dir", "examples", "--log-level", "warning", "servic
 WAYS = {
     "server spans": ((), ("opentelemetry-instrument", *UVICORN)),
     "a named function": (("--trajectory", "service:answer"), UVICORN),
+    "a named function below server spans": (("--trajectory", "service:answer"), ("opentelemetry-instrument", *UVICORN)),
 }
 """Options of `hopbudget trace`, and the command, by what makes a trajectory."""
 

@@ -350,6 +350,16 @@ def test_it_is_not_final_if_something_starts_after_its_first_token(make: Any) ->
     assert final(facts) == []
 
 
+def test_the_servers_messages_to_its_client_are_no_work_and_leave_the_final_stream_final(make: Any) -> None:
+    message = {"asgi.event.type": "http.response.body"}
+    facts = make.facts(
+        make.span("POST", 0, 9, kind=2),
+        stream(make, "b", 2, 9, parent="POST"),
+        make.span("POST http send", 4, 5, parent="POST", attributes=message),
+    )
+    assert (facts.works, final(facts)) == ([], [(make.span_id("b"), "inferred")])
+
+
 def test_nothing_is_inferred_before_the_root_has_come(make: Any) -> None:
     assert final(make.facts(stream(make, "b", 2, 9, parent="lost"))) == []
 

@@ -29,3 +29,9 @@ def test_the_union_covers_the_same_points_without_overlap(intervals: list[Interv
 @given(Intervals, st.integers(0, 40), st.integers(0, 40))
 def test_clipping_keeps_the_points_inside(intervals: list[Interval], start: int, end: int) -> None:
     assert points(clip(intervals, start, end)) == {point for point in points(intervals) if start <= point < end}
+
+
+def test_neighbours_that_overlap_by_noise_only_do_not_overlap() -> None:
+    assert length([(0, 10), (9, 20)], noise=1) == 21
+    assert length([(0, 10), (8, 20)], noise=1) == 20
+    assert length([(0, 10), (9, 10)], noise=1) == 10

@@ -42,7 +42,7 @@ def broken(request: Any) -> Iterator[Any]:
     yield
     scope.configure()
     assert scope.recorder_errors() > before
-    scope.open_blocks.clear()
+    scope.forget_open()
 
 
 async def test_the_application_sees_nothing(broken: Any, open_stream: Any, script: Any) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from hopbudget.store.columns import Buffer, Column, Table, size
 
 _NULLABLE: Final = 2
+_NOT_COUNTED: Final = -1
 _int64 = ctypes.c_int64
 _void = ctypes.c_void_p
 
@@ -71,19 +72,14 @@ _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [_void, ctypes.c_char_p, _void]
 
 
-@_ReleaseSchema
-def _release_schema(schema: Any) -> None:
-    schema.contents.release = _ReleaseSchema()
+def _forget(released: Any) -> None:
+    """Mark a structure as released, which is all that a release has to do here."""
+    released.contents.release = type(released.contents.release)()
 
 
-@_ReleaseArray
-def _release_array(array: Any) -> None:
-    array.contents.release = _ReleaseArray()
-
-
-@_ReleaseStream
-def _release_stream(stream: Any) -> None:
-    stream.contents.release = _ReleaseStream()
+_release_schema: Final = _ReleaseSchema(_forget)
+_release_array: Final = _ReleaseArray(_forget)
+_release_stream: Final = _ReleaseStream(_forget)
 
 
 class Stream:
@@ -125,7 +121,9 @@ class Stream:
 
     def _array_of(self, column: Column) -> _Array:
         buffers = (_void * max(1, len(column.buffers)))(*map(self._address, column.buffers))
-        null_count = column.length if column.format == "n" else 0 if column.buffers[0] is None else -1  # -1: not counted
+        null_count = (
+            column.length if column.format == "n" else 0 if column.buffers[0] is None else -1
+        )  # -1: not counted
         array = _Array(column.length, null_count, 0, len(column.buffers), len(column.children))
         array.buffers = ctypes.cast(buffers, ctypes.POINTER(_void))
         array.children = self._pointers(_Array, [self._array_of(child) for child in column.children.values()])
@@ -138,7 +136,7 @@ class Stream:
     def _address(self, buffer: Buffer | None) -> int | None:
         if buffer is None:
             return None
-        array = np.frombuffer(buffer, dtype=np.uint8) if memoryview(buffer).nbytes else _EMPTY
+        array = np.frombuffer(buffer, dtype=np.uint8) if len(buffer) else _EMPTY
         self._kept.append(array)
         return int(array.ctypes.data)
 

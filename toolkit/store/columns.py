@@ -3,7 +3,7 @@
 They are cheap to make, to send to another process and to insert, and need no package but numpy. Pure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, repeat
 from operator import is_not
 from typing import Any, Final
@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-Buffer = bytes | memoryview | NDArray[Any]
+Buffer = bytes | memoryview
 
 
 class Column(msgspec.Struct, gc=False):
@@ -59,7 +59,7 @@ def words(values: Sequence[str | None]) -> Column:
         codes = np.zeros(len(values), dtype=np.int32)
     else:
         codes = np.fromiter(map(numbers.__getitem__, values), dtype=np.int32, count=len(values))
-    return Column("i", len(values), [None, codes], dictionary=texts(list(distinct)))
+    return Column("i", len(values), [None, _raw(codes)], dictionary=texts(list(distinct)))
 
 
 def nothing(length: int) -> Column:
@@ -74,7 +74,7 @@ def whole_numbers(values: Sequence[int | None]) -> Column:
         if values.count(None) == len(values):
             return nothing(len(values))
         values = [value or 0 for value in values]
-    return Column("l", len(values), [valid, np.array(values, dtype=np.int64)])
+    return Column("l", len(values), [valid, _raw(np.array(values, dtype=np.int64))])
 
 
 def numbers(values: Sequence[float | None]) -> Column:
@@ -82,7 +82,7 @@ def numbers(values: Sequence[float | None]) -> Column:
     valid = _valid(values)
     if valid is not None and values.count(None) == len(values):
         return nothing(len(values))
-    return Column("g", len(values), [valid, np.array(values, dtype=np.float64)])
+    return Column("g", len(values), [valid, _raw(np.array(values, dtype=np.float64))])
 
 
 def truths(values: Sequence[bool | None]) -> Column:
@@ -101,7 +101,7 @@ def lists_of_numbers(values: Sequence[Sequence[int] | None]) -> Column:
     whole = [value or () for value in values]
     inner = np.array([number for value in whole for number in value], dtype=np.int32)
     offsets = _offsets(map(len, whole), len(values))
-    return Column("+l", len(values), [valid, offsets], {"item": Column("i", len(inner), [None, inner])})
+    return Column("+l", len(values), [valid, offsets], {"item": Column("i", len(inner), [None, _raw(inner)])})
 
 
 def maps(values: Sequence[Mapping[str, str]]) -> Column:
@@ -112,20 +112,24 @@ def maps(values: Sequence[Mapping[str, str]]) -> Column:
     return Column("+m", len(values), [None, _offsets(map(len, values), len(values))], {"entries": entries})
 
 
-def _valid(values: Sequence[Any]) -> NDArray[np.uint8] | None:
+def _valid(values: Sequence[Any]) -> Buffer | None:
     if None not in values:
         return None
     return _bits(np.fromiter(map(is_not, values, repeat(None)), dtype=np.bool_, count=len(values)))
 
 
-def _bits(truth: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    return np.packbits(truth, bitorder="little")
+def _bits(truth: NDArray[np.bool_]) -> Buffer:
+    return _raw(np.packbits(truth, bitorder="little"))
 
 
-def _offsets(lengths: Any, count: int) -> NDArray[np.int32]:
+def _offsets(lengths: Iterable[int], count: int) -> Buffer:
     offsets = np.zeros(count + 1, dtype=np.int32)
     np.cumsum(np.fromiter(lengths, dtype=np.int32, count=count), out=offsets[1:])
-    return offsets
+    return _raw(offsets)
+
+
+def _raw(array: NDArray[Any]) -> Buffer:
+    return array.data.cast("B") if array.size else b""
 
 
 # --- from process to process -----------------------------------------------------------------------------------
@@ -173,7 +177,7 @@ class _Left:
 def _pack(column: Column, out: list[Buffer]) -> _Shape:
     lengths = []
     for buffer in column.buffers:
-        length = -1 if buffer is None else memoryview(buffer).nbytes
+        length = -1 if buffer is None else len(buffer)
         lengths.append(length)
         if buffer is not None:
             out.append(buffer)

@@ -4,14 +4,14 @@ import gc
 import signal
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from hopbudget.store.batch import make_ready
 from hopbudget.store.intake import Share, batches
 from hopbudget.store.workers import Decoded, read_job, say_up, write_batch, write_end
 
 
-def serve(requests: BinaryIO, out: BinaryIO) -> None:
+def serve(requests: IO[bytes], out: IO[bytes]) -> None:
     """Decode what the job says, a batch a request, until there is nothing left or nobody asks."""
     say_up(out)
     job = read_job(requests)
@@ -22,7 +22,7 @@ def serve(requests: BinaryIO, out: BinaryIO) -> None:
             raise EOFError  # the parent has gone
         return int(line)
 
-    for batch in batches([Path(file) for file in job.files], wait, Share(job.index, job.of)):
+    for batch in batches([Path(file) for file in job.files], wait, Share(job.turn, job.of)):
         ready = make_ready([batch.part])
         write_batch(out, Decoded(ready, batch.rejected, batch.rejected_count, batch.file, batch.read))
     write_end(out)

@@ -39,6 +39,8 @@ class Dialect(NamedTuple):
 
 
 PLAN: Final = "plan"
+MESSAGE: Final = "asgi.event.type"
+"""Carried by the spans of a web server's single messages to and from its client, one for each chunk of an answer."""
 _OPERATIONS: Final = {
     v.CHAT: Kind.HOP,
     "generate_content": Kind.HOP,

@@ -35,7 +35,7 @@ _ROW_GROUP: Final = 6_144
 """Each closing writes the last group of every table anew, so small groups keep the time with the lock short and even:
 a transaction of 20,000 spans takes a half to a quarter of what it takes with DuckDB's usual 122,880 rows."""
 MOST_SPANS: Final = 20_000
-_FEWEST_SPANS: Final = 4_000
+_FEWEST_SPANS: Final = 10_000
 _SHORT_S: Final = 0.2
 _LONG_S: Final = 0.35
 """A time with the lock after which the next transaction is made larger, or smaller."""
@@ -51,7 +51,7 @@ class Store:
     def __init__(self, path: Path | None, *, patience_s: float = PATIENCE_S) -> None:
         self.path: Final = path
         self.name: Final = str(path) if path else "memory"
-        self.batch_spans = 8_000
+        self.batch_spans = 10_000
         """How many spans the next transaction should hold, so that the lock is held for a moment only."""
         self._patience_s = patience_s
         self._guard = _guard(path.resolve()) if path else threading.RLock()

@@ -17,6 +17,8 @@ from hopbudget.store.tree import Node, Tree
 from hopbudget.tracing import vocabulary as v
 
 NS: Final = 1e9
+_NOISE_NS: Final = 1_000
+"""Hops that follow one another may seem to overlap by what their times lost to rounding."""
 _STAGES: Final = {Kind.AGENT, Kind.CHAIN}
 _as_json: Final = msgspec.json.encode
 
@@ -57,7 +59,7 @@ def _add(found: Tree, facts: Facts) -> None:
         _infer_final(hop_rows, sorted_out)
     pauses = clip(sorted_out.pauses, start, end) if sorted_out.pauses else []
     paused = length(pauses)
-    covered = length(clip(map(_interval, hop_rows), start, end) + pauses, _NOISE_NS)
+    covered = min(length(clip(map(_interval, hop_rows), start, end) + pauses, _NOISE_NS), end - start)
     row.paused_s = paused / NS
     row.duration_s = (end - start - paused) / NS
     row.work_s = (end - start - covered) / NS
@@ -142,13 +144,15 @@ def _sort(found: Tree) -> _Sorted:
             continue
         if kind is Kind.PAUSE:
             pauses.append((node.span.start_ns, node.span.end_ns))
-        elif not node.children or not _holds_hop(node):
+        elif dialects.MESSAGE not in node.span.attributes and not (node.children and _holds_hop(node)):
             works.append(node)
         if node.children:
             inner = dialects.stage_name(node.span, node.shape) if kind in _STAGES else stage
             waiting.extend([(child, inner) for child in node.children])
-    hop_nodes.sort(key=_hop_order)
-    works.sort(key=_order)
+    if len(hop_nodes) > 1:
+        hop_nodes.sort(key=_hop_order)
+    if len(works) > 1:
+        works.sort(key=_order)
     return _Sorted(hop_nodes, works, pauses)
 
 
@@ -182,7 +186,7 @@ def _infer_final(rows: list[HopRow], sorted_out: _Sorted) -> None:
     """The last hop to end, if it streamed and nothing starts after its first token, and none was declared."""
     if not any(row.streamed for row in rows) or any(row.final for row in rows):
         return
-    last = max(rows, key=lambda row: row.started_at + row.duration_s * 1e9)
+    last = max(rows, key=_end)
     first_token = last.started_at + int((last.ttft_s or 0.0) * 1e9)
     later = [row for row in rows if row is not last and row.started_at > first_token]
     if last.streamed and not later and all(node.span.start_ns <= first_token for node in sorted_out.works):
@@ -204,7 +208,11 @@ def _answer_start(rows: list[HopRow], pauses: list[Interval], start: int) -> flo
 def _last_outcome(rows: list[HopRow]) -> str:
     if not rows:
         return "ok"
-    return max(rows, key=lambda row: row.started_at + row.duration_s * 1e9).outcome
+    return rows[0].outcome if len(rows) == 1 else max(rows, key=_end).outcome
+
+
+def _end(row: HopRow) -> float:
+    return row.started_at + row.duration_s * 1e9
 
 
 def _work_row(node: Node, row: TrajectoryRow) -> WorkRow:

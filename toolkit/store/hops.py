@@ -55,9 +55,9 @@ def hop_row(node: Node, trajectory: TrajectoryRow, name: str) -> HopRow:
         start_s=(span.start_ns - trajectory.started_at) / NS,
         duration_s=(span.end_ns - span.start_ns) / NS,
         input_tokens=count(attributes, shape.input_tokens),
-        cached_tokens=count(attributes, shape.cached_tokens),
+        cached_tokens=count(attributes, shape.cached_tokens) if shape.cached_tokens else None,
         output_tokens=count(attributes, shape.output_tokens),
-        reasoning_tokens=count(attributes, shape.reasoning_tokens),
+        reasoning_tokens=count(attributes, shape.reasoning_tokens) if shape.reasoning_tokens else None,
         outcome=outcome,
         error_type=None if outcome == "ok" else outcomes.error_type(teller.span),
     )

@@ -43,9 +43,9 @@ class ImportResult(Counts):
 
 
 class Share(NamedTuple):
-    """Which of a file's parts to decode: those of every `of`-th turn, from the `index`-th."""
+    """Which of a file's parts to decode: those of every `of`-th turn, from turn number `turn`."""
 
-    index: int = 0
+    turn: int = 0
     of: int = 1
 
 
@@ -125,16 +125,16 @@ def _pieces(file: Path, share: Share) -> Iterator[tuple[Piece, int]]:
     try:
         for part in parts(file, note):
             if isinstance(part, Lines):
-                if lines_seen // _PARTS_IN_TURN % share.of == share.index:
+                if lines_seen // _PARTS_IN_TURN % share.of == share.turn:
                     for piece in decode_lines(part):
                         yield piece, read
                 lines_seen += 1
-            elif share.index == 0:
+            elif share.turn == 0:
                 yield part, read
             elif not lines_seen:
                 return
     except OSError as error:
-        if share.index == 0:
+        if share.turn == 0:
             yield rejection(0, f"can't be read: {error.strerror or error}"), read
 
 

@@ -23,12 +23,12 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
     return merged
 
 
-def length(intervals: Iterable[Interval]) -> int:
-    """The time that at least one of them covers."""
+def length(intervals: Iterable[Interval], noise: int = 0) -> int:
+    """The time that at least one of them covers; neighbours that overlap by no more than `noise` do not overlap."""
     total = 0
     reached: int | None = None
     for start, end in sorted(intervals):
-        if reached is None or start >= reached:
+        if reached is None or (start >= reached - noise and end > reached):
             total += end - start
             reached = end
         elif end > reached:

@@ -1,5 +1,6 @@
 """What a reading command was given: a store, which is drained first, or OTLP files, which are read into memory."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -50,6 +51,12 @@ def _in_memory(args: Sequence[str | Path]) -> Store:
     if not result.spans and result.rejected:
         where, reason = result.rejected[0]
         raise UserError(f"Nothing could be read from {listed}; first: {where}: {reason}.", Exit.NO)
+    if result.rejected:
+        where, reason = result.rejected[0]
+        left_out = (
+            "1 line or span was" if result.rejected_count == 1 else f"{result.rejected_count:,} lines or spans were"
+        )
+        sys.stderr.write(f"{left_out} left out; first: {where}: {reason}\n")
     _refuse_empty(store, f"{listed}: no trajectory in it.")
     return store
 

@@ -61,7 +61,9 @@ def _grouped(con: duckdb.DuckDBPyConnection, where: Where, group: Condition) -> 
         numbers |= {"trajectories": trajectories, "incomplete": incomplete, "work_share": share}
         numbers["time_split"]["work_s"] = work_s
         numbers["trajectory_s"], numbers["answer_start_s"] = _answered(found)
-    for name, outcome, n in ask.rows("SELECT g, outcome, count(*) AS n FROM c WHERE complete GROUP BY ALL ORDER BY n DESC, outcome"):
+    for name, outcome, n in ask.rows(
+        "SELECT g, outcome, count(*) AS n FROM c WHERE complete GROUP BY ALL ORDER BY n DESC, outcome"
+    ):
         groups[name]["trajectory_outcomes"][outcome] = n
     _fill_hops(ask, groups)
     _fill_hops_by_name(ask, groups)
@@ -87,7 +89,8 @@ def _fill_hops(ask: _Asking, groups: dict[str, Numbers]) -> None:
 def _fill_hops_by_name(ask: _Asking, groups: dict[str, Numbers]) -> None:
     by_hop: dict[tuple[str, str], Numbers] = {}
     for name, hop, n, *found in ask.rows(
-        f"SELECT g, hop, count(*) AS n, {_asked(_HOP_TIMES, _CAME_OUT)} FROM h GROUP BY g, hop ORDER BY n DESC, hop"
+        f"SELECT g, hop, count(*) AS n, {_asked(_HOP_TIMES, _CAME_OUT)} FROM h GROUP BY g, hop "
+        "ORDER BY median(start_s) FILTER (visit = 1), hop"
     ):
         row: Numbers = {"hop": hop, "n": n} | dict(zip(_HOP_TIMES, _answered(found), strict=True)) | {"outcomes": {}}
         by_hop[name, hop] = row

@@ -47,9 +47,7 @@ def span_columns(spans: Sequence[Span]) -> Table:
 def row_columns(table: str, rows: Sequence[Row]) -> Table:
     """The columns of one of `TABLES`."""
     values = zip(*map(msgspec.structs.astuple, rows), strict=True)
-    return {
-        name: make(each) for (name, make), each in zip(_COLUMN_MAKERS[table].items(), values, strict=True)
-    }
+    return {name: make(each) for (name, make), each in zip(_COLUMN_MAKERS[table].items(), values, strict=True)}
 
 
 def _shared_json(values: Sequence[Attributes]) -> list[str]:

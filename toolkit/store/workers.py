@@ -10,9 +10,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from io import BufferedReader
 from pathlib import Path
 from queue import SimpleQueue
-from typing import BinaryIO, Final, NamedTuple
+from typing import IO, Final, NamedTuple, cast
 
 import msgspec
 
@@ -26,8 +27,6 @@ _ZIPPED_TO: Final = 10
 """How many times larger a zipped file is about, unzipped."""
 _MOST_DECODERS: Final = 2
 _UP: Final = b"up"
-_AHEAD: Final = 2
-"""Batches that a decoder may make before the first of them is stored."""
 
 
 class Decoded(NamedTuple):
@@ -44,7 +43,7 @@ class Job(msgspec.Struct):
     """What a decoder is to do."""
 
     files: list[str]
-    index: int
+    turn: int
     of: int
 
 
@@ -73,22 +72,22 @@ def decoders_for(files: Sequence[Path], size: int) -> int:
 # --- on the wire -------------------------------------------------------------------------------------------------
 
 
-def say_up(stream: BinaryIO) -> None:
+def say_up(stream: IO[bytes]) -> None:
     """A decoder's first message."""
     _write(stream, _UP)
 
 
-def write_job(stream: BinaryIO, job: Job) -> None:
+def write_job(stream: IO[bytes], job: Job) -> None:
     """Tell a decoder what to do."""
     _write(stream, msgspec.msgpack.encode(job))
 
 
-def read_job(stream: BinaryIO) -> Job:
+def read_job(stream: IO[bytes]) -> Job:
     """What the first message says."""
     return msgspec.msgpack.decode(_read(stream), type=Job)
 
 
-def write_batch(stream: BinaryIO, decoded: Decoded) -> None:
+def write_batch(stream: IO[bytes], decoded: Decoded) -> None:
     """Send a batch."""
     ready = decoded.ready
     descriptions: dict[str, bytes] = {}
@@ -96,7 +95,7 @@ def write_batch(stream: BinaryIO, decoded: Decoded) -> None:
     buffers: list[Buffer] = []
     for table, columns in ready.tables.items():
         descriptions[table], found = pack(columns)
-        sizes[table] = sum(memoryview(buffer).nbytes for buffer in found)
+        sizes[table] = sum(map(len, found))
         buffers += found
     head = Head(descriptions, sizes, ready.trace_ids, ready.given, ready.counts.dropped_content, *decoded[1:])
     _write(stream, msgspec.msgpack.encode(head))
@@ -105,7 +104,7 @@ def write_batch(stream: BinaryIO, decoded: Decoded) -> None:
     stream.flush()
 
 
-def read_batch(stream: BinaryIO) -> Decoded | None:
+def read_batch(stream: IO[bytes]) -> Decoded | None:
     """The next batch; None if there is none any more. EOFError if the decoder stopped in the middle."""
     text = _read(stream)
     if not text:
@@ -114,24 +113,24 @@ def read_batch(stream: BinaryIO) -> Decoded | None:
     tables = {}
     for table, size in head.sizes.items():
         content = bytearray(size)
-        if stream.readinto(content) != size:  # type: ignore[attr-defined]
+        if cast(BufferedReader, stream).readinto(content) != size:
             raise EOFError
         tables[table] = unpack(head.tables[table], memoryview(content))
     ready = Ready(tables, head.trace_ids, head.given, Counts(dropped_content=head.dropped_content))
     return Decoded(ready, head.rejected, head.rejected_count, head.file, head.read)
 
 
-def write_end(stream: BinaryIO) -> None:
+def write_end(stream: IO[bytes]) -> None:
     """Say that there is no batch any more."""
     _write(stream, b"")
 
 
-def _write(stream: BinaryIO, text: bytes) -> None:
+def _write(stream: IO[bytes], text: bytes) -> None:
     stream.write(len(text).to_bytes(8, "little") + text)
     stream.flush()
 
 
-def _read(stream: BinaryIO) -> bytes:
+def _read(stream: IO[bytes]) -> bytes:
     size = stream.read(8)
     text = stream.read(int.from_bytes(size, "little")) if len(size) == 8 else b""
     if len(size) < 8 or len(text) < int.from_bytes(size, "little"):
@@ -151,7 +150,7 @@ class Decoders:
     def batches(self, spans: Callable[[], int]) -> Iterator[Decoded]:
         """Their batches in turn, each of about as many spans as `spans` said when it was begun."""
         waiting = list(self._running)
-        for decoder in waiting * _AHEAD:
+        for decoder in waiting:
             decoder.ask(spans())
         while waiting:
             for decoder in list(waiting):
@@ -159,8 +158,8 @@ class Decoders:
                 if decoded is None:
                     waiting.remove(decoder)
                     continue
+                decoder.ask(spans())  # it makes the next one while this one is stored
                 yield decoded
-                decoder.ask(spans())
 
 
 class _Decoder:
@@ -168,7 +167,7 @@ class _Decoder:
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
-        self._came: SimpleQueue[Decoded | None | Exception] = SimpleQueue()
+        self._came: SimpleQueue[Decoded | Exception | None] = SimpleQueue()
         threading.Thread(target=self._take_in, daemon=True).start()
 
     def ask(self, spans: int) -> None:
