@@ -1,12 +1,13 @@
 """Columns made of Python lists are, to DuckDB, what the lists were; also after a way through a pipe."""
 
+import functools
 import gc
 import weakref
 from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopbudget.store import columns
@@ -16,11 +17,22 @@ from hopbudget.store.columns import Column, Table
 Text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
+unhurried = settings(deadline=None)
+
+
+@functools.cache
+def connection() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect()
+
+
 def read(table: Table) -> list[Any]:
     """The values of the first column, as DuckDB sees them."""
-    with duckdb.connect() as con:
-        con.register("given", Stream(table))
+    con = connection()
+    con.register("given", Stream(table))
+    try:
         return [row[0] for row in con.execute("SELECT * FROM given").fetchall()]
+    finally:
+        con.unregister("given")
 
 
 def sent(table: Table) -> Table:
@@ -35,32 +47,38 @@ def assert_same(column: Column, values: list[Any]) -> None:
     assert read(sent(table)) == values
 
 
+@unhurried
 @given(st.lists(st.none() | Text, min_size=1))
 def test_texts_and_words_are_the_same(values: list[str | None]) -> None:
     assert_same(columns.texts(values), values)
     assert_same(columns.words(values), values)
 
 
+@unhurried
 @given(st.lists(st.none() | st.integers(-(1 << 63), (1 << 63) - 1), min_size=1))
 def test_whole_numbers_are_the_same(values: list[int | None]) -> None:
     assert_same(columns.whole_numbers(values), values)
 
 
+@unhurried
 @given(st.lists(st.none() | st.floats(allow_nan=False), min_size=1))
 def test_numbers_are_the_same(values: list[float | None]) -> None:
     assert_same(columns.numbers(values), values)
 
 
+@unhurried
 @given(st.lists(st.none() | st.booleans(), min_size=1))
 def test_truths_are_the_same(values: list[bool | None]) -> None:
     assert_same(columns.truths(values), values)
 
 
+@unhurried
 @given(st.lists(st.none() | st.lists(st.integers(-(1 << 31), (1 << 31) - 1), max_size=5), min_size=1))
 def test_lists_of_numbers_are_the_same(values: list[list[int] | None]) -> None:
     assert_same(columns.lists_of_numbers(values), values)
 
 
+@unhurried
 @given(st.lists(st.dictionaries(Text, Text, max_size=4), min_size=1))
 def test_maps_are_the_same(values: list[dict[str, str]]) -> None:
     assert_same(columns.maps(values), values)
