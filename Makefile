@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench app pictures clean
+.PHONY: help demo test lint types bench bench-peers app examples pictures clean
 
 help: ## list the doors
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -29,6 +29,12 @@ types: $(VENV)/.made ## mypy strict and basedpyright
 
 bench: $(VENV)/.made ## speed and memory against named baselines; writes docs/benchmarks.md
 	@$(BIN)/python -m bench
+
+bench-peers: $(VENV)/.made ## the same probe on other instrumentation libraries and on ours (minutes)
+	@$(BIN)/python -m bench.peers
+
+examples: $(VENV)/.made ## every framework's agent, unchanged, each in its own environment (minutes)
+	@HOPBUDGET_EXAMPLES=1 $(BIN)/pytest -n 0 tests/examples
 
 app: $(VENV)/.made ## the Streamlit app on ./traces.duckdb
 	@$(BIN)/hopbudget app

@@ -64,6 +64,11 @@ def table(found: Imports) -> str:
     )
 
 
+def run() -> str:
+    """Measure, and return a Markdown section."""
+    return f"## Import time\n\n{table(measure())}\n"
+
+
 if __name__ == "__main__":
     result = measure()
     print(table(result))

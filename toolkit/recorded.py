@@ -72,7 +72,8 @@ def hop_of(span: ReadableSpan, zero_s: float) -> Hop | None:
 def tree_of(spans: Iterable[ReadableSpan], zero_s: float) -> str:
     """One line a span, children under their parents, in the order in which they began."""
     # What began together: the last to end is the outermost.
-    ordered = sorted(list(spans)[::-1], key=lambda span: span.start_time or 0)
+    last_first = [*spans][::-1]
+    ordered = sorted(last_first, key=lambda span: span.start_time or 0)
     ids = {span.context.span_id for span in ordered if span.context is not None}
     children: dict[int | None, list[ReadableSpan]] = {}
     for span in ordered:
@@ -89,7 +90,7 @@ def tree_of(spans: Iterable[ReadableSpan], zero_s: float) -> str:
 
 
 def _line(span: ReadableSpan, zero_s: float) -> str:
-    facts = span.attributes or {}
+    facts: Any = span.attributes or {}
     name = f"hop {facts[v.HOP]}" if v.HOP in facts else span.name
     began_s, ended_s = _times(span, zero_s)
     told = [str(facts[key]) for key in (v.OUTCOME, v.ERROR_TYPE) if key in facts]

@@ -74,7 +74,7 @@ Script = Sequence[tuple[float, Any]]
 def chat_chunk(
     content: str | None = None, *, finish: str | None = None, usage: dict[str, Any] | None = None, **delta: Any
 ) -> dict[str, Any]:
-    """A chunk of a streamed chat completion, as a dict. `delta` takes what else the delta holds (`role="assistant"`)."""
+    """A chunk of a streamed chat completion, as a dict. `delta`: what else its delta holds (`role="assistant"`)."""
     fields = {**({} if content is None else {"content": content}), **delta}
     usage_only = usage is not None and not fields and finish is None
     choices = [] if usage_only else [{"index": 0, "delta": fields, "finish_reason": finish}]

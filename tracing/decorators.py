@@ -58,8 +58,11 @@ class Span:
             return
         current = get_current()
         # One object may be entered more than once, nested or from several tasks.
-        mine = next((i for i, (_, inside, _) in enumerate(self._entered) if inside is current), -1)
-        block, inside, outside = self._entered.pop(mine)
+        block, inside, outside = self._entered.pop()
+        if inside is not current:
+            self._entered.append((block, inside, outside))
+            mine = next((i for i, entry in enumerate(self._entered) if entry[1] is current), -1)
+            block, inside, outside = self._entered.pop(mine)
         if inside is current:
             attach(outside)
         _left(block, exc)

@@ -12,7 +12,7 @@ from hopbudget.tracing.tasks import ReadingTask, current_reader
 
 IDLE: Final = 0
 BUSY: Final = 1
-"""A step is being made. A library's step may well call another of its own that is followed too; the outermost counts."""
+"""A step is being made. A library's step may call another of its own that is followed too; the outermost counts."""
 UNREAD: Final = 2
 """No step was made yet."""
 

@@ -184,7 +184,7 @@ class HopBlock(Block):
 
     def chunk(self, item: object, asked_ns: int, now_ns: int) -> None:
         """The body yielded this, which is its stream if it watched none."""
-        if self.calls or self.visits[-1].of_client:
+        if self.calls or self.visits[-1].of_client or not self.span.is_recording():
             return
         if self.yields is None:
             self.yields = Call(self, self.visits[-1], whole=False)
@@ -221,9 +221,10 @@ class HopBlock(Block):
             visit.span.update_name(f"{v.CHAT} {model}")
         if self.trajectory is not None:
             self.trajectory.last_outcome = visit.outcome
-        finish_span(visit.span, attributes, visit.outcome, visit.error, self.anchor_ns + visit.end_ns)
         meters = instruments()
-        if meters is not None:
+        sampled = meters is not None and visit.span.is_recording()
+        finish_span(visit.span, attributes, visit.outcome, visit.error, self.anchor_ns + visit.end_ns)
+        if meters is not None and sampled:
             accounted = self.trajectory.accounted if self.trajectory is not None else {}
             try:
                 meters.record(visit, {**accounted, **self.own, **visit.facts, **attributes})

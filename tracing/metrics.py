@@ -1,7 +1,7 @@
 """OpenTelemetry metrics of hops, where the program has set a MeterProvider; nothing at all where it has not.
 
 Recorded once, when a hop ends. The `gen_ai.client.*` names are those of the GenAI conventions as of October 2026, after
-`operation` became `inference` in them; ours stand beside them, because no convention has hops, first tokens or outcomes.
+`operation` became `inference` in them. Ours stand beside them: no convention has hops, first tokens or outcomes.
 """
 
 import sys

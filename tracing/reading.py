@@ -123,14 +123,14 @@ def get(thing: Any, key: str) -> Any:
     if type(thing) is dict:
         return thing.get(key)
     own = getattr(thing, "__dict__", None)
-    if own is not None and key in own:
-        return own[key]
-    if isinstance(thing, Mapping):
-        return thing.get(key)
     if own is not None:
+        if key in own:
+            return own[key]
         extra = getattr(thing, "__pydantic_extra__", thing)
         if extra is not thing:
             return extra.get(key) if extra else None
+    if isinstance(thing, Mapping):
+        return thing.get(key)
     return getattr(thing, key, None)
 
 

@@ -238,7 +238,7 @@ class StreamClock:
 
     @property
     def consumer_ns(self) -> int:
-        """The consumer's own time between the first chunk and the last: from each that it got to asking for the next."""
+        """The consumer's own time between the first chunk and the last: from each that it got to its next pull."""
         if self.pulled_ns is None or self.began_ns is None:
             return 0
         return self.pulled_ns - self.began_ns - self.waited_ns

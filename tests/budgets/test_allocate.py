@@ -120,7 +120,7 @@ def test_the_order_of_trajectories_changes_nothing(profile_of: Build, rows: Any,
     random.shuffle(shuffled)
     one, other = (allocate(profile_of(r), d) for r in (rows, shuffled))
     assert budgets_of(one) == pytest.approx(budgets_of(other))
-    assert one.feasibility == other.feasibility
+    assert repr(one.feasibility) == repr(other.feasibility)  # NaN, for a bound that is not known, equals nothing
     assert one.kept == other.kept
 
 

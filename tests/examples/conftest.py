@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -86,7 +87,8 @@ def _environment(name: str) -> Path:
     packages = PACKAGES[name]
     folder = BUILD / {"openai_responses": "openai"}.get(name, name)
     made = folder / "made"
-    wanted = "\n".join([sys.version, *packages, (ROOT / "pyproject.toml").read_text()])
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = "\n".join([sys.version, *packages, json.dumps(project, sort_keys=True)])
     if not (made.is_file() and made.read_text() == wanted):
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
         pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

@@ -13,7 +13,18 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
-ELSEWHERE = ("git ", "cd ", "pip ", "hopbudget app", "hopbudget endpoint", "hopbudget demo", "python ")
+ELSEWHERE = (
+    "hopbudget trace",
+    "opentelemetry-instrument",
+    "export ",
+    "git ",
+    "cd ",
+    "pip ",
+    "hopbudget app",
+    "hopbudget endpoint",
+    "hopbudget demo",
+    "python ",
+)
 """Commands that start servers, fetch from a network or run for long: other tests hold them."""
 
 

@@ -28,7 +28,8 @@ def connection() -> duckdb.DuckDBPyConnection:
 def read(table: Table) -> list[Any]:
     """The values of the first column, as DuckDB sees them."""
     con = connection()
-    con.register("given", Stream(table))
+    stream = Stream(table)
+    con.register("given", stream)
     try:
         return [row[0] for row in con.execute("SELECT * FROM given").fetchall()]
     finally:
@@ -94,13 +95,13 @@ def test_a_lone_surrogate_becomes_a_question_mark() -> None:
     assert read({"a": columns.texts(["a\ud800"])}) == ["a?"]
 
 
-def test_a_table_may_be_read_more_than_once_and_is_let_go_without_the_collector() -> None:
+def test_a_table_may_be_registered_again_and_is_let_go_without_the_collector() -> None:
     stream = Stream({"a": columns.texts(["x"])})
     with duckdb.connect() as con:
-        con.register("given", stream)
         for _ in range(3):
+            con.register("given", stream)
             assert con.execute("SELECT a FROM given").fetchall() == [("x",)]
-        con.unregister("given")
+            con.unregister("given")
     gone = weakref.ref(stream)
     gc.disable()
     try:

@@ -468,3 +468,9 @@ def test_the_deadline_and_plan_in_force_are_kept(make: Any) -> None:
     attributes = {"hopbudget.deadline": 12.0, "hopbudget.plan": "p1", "hopbudget.intervened": True}
     row = one(make.facts(make.agent("bot", 0, 1, attributes=attributes)))
     assert (row.deadline_s, row.plan, row.intervened) == (12.0, "p1", True)
+
+
+def test_the_clients_own_delays_are_kept(make: Any) -> None:
+    told = ours(client_lag=0.02, consumer=1.5, coalesced=3, held=2)
+    row = hop(make.facts(make.agent("bot", 0, 9), make.chat("c", 0, 5, parent="bot", attributes=told)))
+    assert (row.client_lag_s, row.consumer_s, row.coalesced, row.held) == (0.02, 1.5, 3, 2)

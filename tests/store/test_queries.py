@@ -199,3 +199,28 @@ def test_what_cannot_be_read_is_told(
         open_source(given, Path("traces.duckdb"))
     assert words in caught.value.message
     assert caught.value.exit_code == code
+
+
+def test_hops_are_listed_in_the_order_in_which_they_first_start(make: Any, tmp_path: Path) -> None:
+    def hop(name: str, start: float, trace: str) -> dict[str, Any]:
+        own = {"hopbudget.hop": name}
+        return make.chat(f"{name}{start}", start, start + 1, parent="bot", trace=trace, attributes=own)
+
+    spans = []
+    for trace in ("t1", "t2", "t3"):
+        spans += [make.agent("bot", 0, 9, trace=trace), hop("write", 7, trace)]
+        spans += [hop("plan", 1, trace), *(hop("ask", at, trace) for at in (2, 4, 8))]
+    store = Store(None)
+    store.import_paths([make.file(tmp_path / "a.jsonl", spans)])
+    with store.reading() as con:
+        numbers = queries.report(con, Where())
+    assert [row["hop"] for row in numbers["by_hop"]] == ["plan", "ask", "write"]
+
+
+def test_reading_files_says_what_could_not_be_read(
+    make: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = make.file(tmp_path / "a.jsonl", make.run("t1"))
+    path.write_bytes(path.read_bytes() + b"oops\n")
+    open_source([path], tmp_path / "none.duckdb")
+    assert f"1 line or span was left out; first: {path}:2: not JSON" in capsys.readouterr().err

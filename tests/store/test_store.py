@@ -180,6 +180,32 @@ def test_a_zipped_file_cut_off_keeps_what_came_before(make: Any, store: Store, t
     assert "cut off" in result.rejected[-1].reason
 
 
+def test_of_a_small_zipped_file_cut_in_half_the_first_half_is_kept(make: Any, store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    whole = gzip.compress(b"".join(make.line(make.run(f"t{number}")) + b"\n" for number in range(60)), 1)
+    path.write_bytes(whole[: len(whole) // 2])
+    assert 15 < store.import_paths([path]).trajectories < 60
+
+
+def test_zipped_files_one_after_another_in_one_file_are_all_read(make: Any, store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    parts = [gzip.compress(make.line(make.run(word)) + b"\n") for word in ("t1", "t2")]
+    path.write_bytes(b"\0".join(parts) + b"\0\0")
+    result = store.import_paths([path])
+    assert (result.trajectories, result.rejected) == (2, [])
+
+
+def test_a_store_of_the_first_version_is_brought_up_to_date(make: Any, store: Store, rows: Any, tmp_path: Path) -> None:
+    from hopbudget.store import schema
+
+    with duckdb.connect(store.path) as con, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schema, "VERSION", 1)
+        schema.migrate(con, "old")
+    store.import_paths([make.file(tmp_path / "a.jsonl", make.run("t1"))])
+    assert rows.of(store, "SELECT max(number) AS n FROM migrations") == [{"n": schema.VERSION}]
+    assert counts(store, rows) == [4, 1, 2, 1]
+
+
 def test_rejections_past_a_thousand_are_counted_but_not_kept(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"oops\n" * 1500)

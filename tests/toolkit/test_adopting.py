@@ -68,9 +68,9 @@ def test_a_call_inside_a_trajectory_is_its_hop(others: Others) -> None:
 
 def test_it_is_named_by_the_agent_around_it(others: Others) -> None:
     agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "planner"}
-    with hb.trajectory("agent"), others.tracer.start_as_current_span("invoke_agent planner", attributes=agent):
-        with others.call():
-            pass
+    planner = others.tracer.start_as_current_span("invoke_agent planner", attributes=agent)
+    with hb.trajectory("agent"), planner, others.call():
+        pass
     assert others.named("generate_content gemini")["hopbudget.hop"] == "planner"
 
 

@@ -94,6 +94,24 @@ def test_of_a_long_stream_some_gaps_are_recorded(recorded: Any, metered: Metered
     assert metrics.GAPS_LIMIT / 2 < only(metered.found()["hopbudget.itl"]).count <= metrics.GAPS_LIMIT
 
 
+def test_what_is_not_sampled_is_not_metered_either(metered: Metered) -> None:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+
+    from hopbudget.tracing import scope
+
+    @hb.hop("answer")
+    def answer() -> Iterator[str]:
+        yield "a"
+
+    scope.configure(provider=TracerProvider(sampler=ALWAYS_OFF, shutdown_on_exit=False))
+    try:
+        assert list(answer()) == ["a"]
+    finally:
+        scope.configure()
+    assert metered.found() == {}
+
+
 def test_without_a_meter_provider_nothing_is_made(recorded: Any) -> None:
     with hb.hop("plan"):
         pass

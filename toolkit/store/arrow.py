@@ -83,7 +83,7 @@ _release_stream: Final = _ReleaseStream(_forget)
 
 
 class Stream:
-    """A table that any number of queries may read, while this object is alive."""
+    """A table that a query may read while this object is alive; older DuckDB reads it once for each registering."""
 
     def __init__(self, table: Table) -> None:
         whole = Column("+s", size(table), [None], table)

@@ -3,18 +3,17 @@
 import gc
 import signal
 import sys
-from pathlib import Path
 from typing import IO
 
 from hopbudget.store.batch import make_ready
-from hopbudget.store.intake import Share, batches
+from hopbudget.store.intake import batches
 from hopbudget.store.workers import Decoded, read_job, say_up, write_batch, write_end
 
 
 def serve(requests: IO[bytes], out: IO[bytes]) -> None:
-    """Decode what the job says, a batch a request, until there is nothing left or nobody asks."""
+    """Decode the files that are named, a batch a request, until there is nothing left or nobody asks."""
     say_up(out)
-    job = read_job(requests)
+    files = read_job(requests)
 
     def wait() -> int:
         line = requests.readline()
@@ -22,7 +21,7 @@ def serve(requests: IO[bytes], out: IO[bytes]) -> None:
             raise EOFError  # the parent has gone
         return int(line)
 
-    for batch in batches([Path(file) for file in job.files], wait, Share(job.turn, job.of)):
+    for batch in batches(files, wait):
         ready = make_ready([batch.part])
         write_batch(out, Decoded(ready, batch.rejected, batch.rejected_count, batch.file, batch.read))
     write_end(out)

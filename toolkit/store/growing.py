@@ -45,8 +45,8 @@ def _grow(con: duckdb.DuckDBPyConnection, ready: Ready, known: _Known, counts: C
     grown = list(whole)
     for span in [*new, *read_spans(con, grown)]:
         whole[span.trace_id].append(span)
-    with schema.traces(con, grown) as condition:
-        for table in TABLES:
+    for table in TABLES:
+        with schema.traces(con, grown) as condition:
             ((removed,),) = con.execute(f"DELETE FROM {table} WHERE {condition}").fetchall()
             setattr(counts, table, getattr(counts, table) - removed)
     tables = {"spans": span_columns(new)} | row_tables(facts.of_traces(whole.values()))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from hopbudget.errors import Exit, UserError
 from hopbudget.store.batch import make_ready
 from hopbudget.store.intake import ImportResult, Rejection, batches, paused_gc
-from hopbudget.store.workers import Decoded, decoders, decoders_for
+from hopbudget.store.workers import Decoded, decoder, decoder_pays
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ def import_paths(store: "Store", paths: Sequence[str | Path], progress: "Progres
     sizes = [file.stat().st_size for file in files]
     result = ImportResult()
     with paused_gc():
-        for decoded in _decoded(store, files, sum(sizes)):
+        for decoded in _decoded(store, files):
             if decoded.ready.given or decoded.ready.counts.dropped_content:
                 result.add(store.put(decoded.ready, []))
             result.reject(decoded.rejected, decoded.rejected_count)
@@ -38,11 +38,10 @@ def import_paths(store: "Store", paths: Sequence[str | Path], progress: "Progres
     return result
 
 
-def _decoded(store: "Store", files: Sequence[Path], size: int) -> "Iterator[Decoded]":
-    """The batches, decoded by processes of their own if that pays."""
-    several = decoders_for(files, size)
-    if several:
-        with decoders(files, several) as running:
+def _decoded(store: "Store", files: Sequence[Path]) -> "Iterator[Decoded]":
+    """The batches, decoded by a process of its own if that pays."""
+    if decoder_pays(files):
+        with decoder(files) as running:
             if running:
                 yield from running.batches(lambda: store.batch_spans)
                 return

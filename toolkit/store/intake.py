@@ -12,7 +12,6 @@ from hopbudget.store.documents import Lines, decode_lines, parts
 from hopbudget.store.walker import Piece, rejection
 
 _REJECTIONS_KEPT: Final = 1000
-_PARTS_IN_TURN: Final = 8
 
 
 class Rejection(NamedTuple):
@@ -42,16 +41,6 @@ class ImportResult(Counts):
         self.rejected += rejected[: _REJECTIONS_KEPT - len(self.rejected)]
 
 
-class Share(NamedTuple):
-    """Which of a file's parts to decode: those of every `of`-th turn, from turn number `turn`."""
-
-    turn: int = 0
-    of: int = 1
-
-
-_ALL: Final = Share()
-
-
 class Batch(NamedTuple):
     """What is stored at once."""
 
@@ -65,12 +54,12 @@ class Batch(NamedTuple):
     """How many of its bytes on disk have been read."""
 
 
-def batches(files: Sequence[Path], most: Callable[[], int], share: Share = _ALL) -> Iterator[Batch]:
+def batches(files: Sequence[Path], most: Callable[[], int]) -> Iterator[Batch]:
     """The spans of these files in order, as many at once as `most` says when a batch is begun, but for a last line."""
     taken = _Taken(most())
     for number, file in enumerate(files):
         read = 0
-        for piece, read in _pieces(file, share):
+        for piece, read in _pieces(file):
             taken.add(file, piece)
             if taken.full:
                 yield taken.batch(number, read)
@@ -110,13 +99,9 @@ class _Taken:
         return Batch(self._part, self._rejected[:_REJECTIONS_KEPT], self._rejected_count, file, read)
 
 
-def _pieces(file: Path, share: Share) -> Iterator[tuple[Piece, int]]:
-    """The pieces of a file that are ours by this share, and how much of the file has been read.
-
-    Whoever has the first share also has what can't be shared out: documents, and what is wrong with the file.
-    """
+def _pieces(file: Path) -> Iterator[tuple[Piece, int]]:
+    """The pieces of a file, and how much of it has been read."""
     read = 0
-    lines_seen = 0
 
     def note(at: int) -> None:
         nonlocal read
@@ -124,18 +109,10 @@ def _pieces(file: Path, share: Share) -> Iterator[tuple[Piece, int]]:
 
     try:
         for part in parts(file, note):
-            if isinstance(part, Lines):
-                if lines_seen // _PARTS_IN_TURN % share.of == share.turn:
-                    for piece in decode_lines(part):
-                        yield piece, read
-                lines_seen += 1
-            elif share.turn == 0:
-                yield part, read
-            elif not lines_seen:
-                return
+            for piece in decode_lines(part) if isinstance(part, Lines) else (part,):
+                yield piece, read
     except OSError as error:
-        if share.turn == 0:
-            yield rejection(0, f"can't be read: {error.strerror or error}"), read
+        yield rejection(0, f"can't be read: {error.strerror or error}"), read
 
 
 @contextmanager

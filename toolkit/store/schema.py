@@ -118,14 +118,15 @@ def insert(con: duckdb.DuckDBPyConnection, table: str, given: Table, but_traces:
 
 @contextmanager
 def traces(con: duckdb.DuckDBPyConnection, trace_ids: Sequence[str]) -> Iterator[str]:
-    """While it lasts, the condition that a row's trace is one of these."""
+    """The condition that a row's trace is one of these, for one query."""
     with _registered(con, "traces", {"id": columns.texts(trace_ids)}):
         yield "trace_id IN (SELECT id FROM traces)"
 
 
 @contextmanager
 def _registered(con: duckdb.DuckDBPyConnection, name: str, table: Table) -> Iterator[None]:
-    con.register(name, Stream(table))
+    stream = Stream(table)  # older DuckDB does not keep it alive itself
+    con.register(name, stream)
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
-"""Decoding in processes of their own, for large files: while one batch is inserted, the next ones are made.
+"""Decoding in a process of its own, for large files: while one batch is inserted, the next one is made.
 
-A decoder is `python -m hopbudget.store.decoding`. It is told on its input how many spans the next batch shall hold, and
-answers with that batch. So none runs ahead, and one whose parent has died ends as its input does.
+The decoder is `python -m hopbudget.store.decoding`. It is told on its input how many spans the next batch shall hold,
+and answers with that batch. So it never runs ahead, and ends when its input does because its parent has died.
 """
 
 import contextlib
@@ -25,7 +25,6 @@ from hopbudget.store.intake import Rejection
 _PAYS_FROM_BYTES: Final = 20_000_000
 _ZIPPED_TO: Final = 10
 """How many times larger a zipped file is about, unzipped."""
-_MOST_DECODERS: Final = 2
 _UP: Final = b"up"
 
 
@@ -37,14 +36,6 @@ class Decoded(NamedTuple):
     rejected_count: int
     file: int
     read: int
-
-
-class Job(msgspec.Struct):
-    """What a decoder is to do."""
-
-    files: list[str]
-    turn: int
-    of: int
 
 
 class Head(msgspec.Struct):
@@ -61,12 +52,11 @@ class Head(msgspec.Struct):
     read: int
 
 
-def decoders_for(files: Sequence[Path], size: int) -> int:
-    """How many decoders pay for these files, of this size in all; 0 if none does."""
-    zipped = sum(file.stat().st_size for file in files if file.suffix == ".gz")
+def decoder_pays(files: Sequence[Path]) -> bool:
+    """Whether these files are large enough, and this machine can run two processes at once."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    worth_it = size + zipped * (_ZIPPED_TO - 1) >= _PAYS_FROM_BYTES
-    return min(cores, _MOST_DECODERS) if worth_it and cores > 1 else 0
+    size = sum(file.stat().st_size * (_ZIPPED_TO if file.suffix == ".gz" else 1) for file in files)
+    return cores > 1 and size >= _PAYS_FROM_BYTES
 
 
 # --- on the wire -------------------------------------------------------------------------------------------------
@@ -77,14 +67,14 @@ def say_up(stream: IO[bytes]) -> None:
     _write(stream, _UP)
 
 
-def write_job(stream: IO[bytes], job: Job) -> None:
-    """Tell a decoder what to do."""
-    _write(stream, msgspec.msgpack.encode(job))
+def write_job(stream: IO[bytes], files: Sequence[Path]) -> None:
+    """Tell a decoder which files to decode."""
+    _write(stream, msgspec.msgpack.encode([str(file) for file in files]))
 
 
-def read_job(stream: IO[bytes]) -> Job:
-    """What the first message says."""
-    return msgspec.msgpack.decode(_read(stream), type=Job)
+def read_job(stream: IO[bytes]) -> list[Path]:
+    """The files that the first message names."""
+    return [Path(file) for file in msgspec.msgpack.decode(_read(stream), type=list[str])]
 
 
 def write_batch(stream: IO[bytes], decoded: Decoded) -> None:
@@ -141,50 +131,34 @@ def _read(stream: IO[bytes]) -> bytes:
 # --- the parent's side -------------------------------------------------------------------------------------------
 
 
-class Decoders:
-    """Decoders that run, each with its share of the files."""
-
-    def __init__(self, processes: Sequence["subprocess.Popen[bytes]"]) -> None:
-        self._running = [_Decoder(process) for process in processes]
-
-    def batches(self, spans: Callable[[], int]) -> Iterator[Decoded]:
-        """Their batches in turn, each of about as many spans as `spans` said when it was begun."""
-        waiting = list(self._running)
-        for decoder in waiting:
-            decoder.ask(spans())
-        while waiting:
-            for decoder in list(waiting):
-                decoded = decoder.next()
-                if decoded is None:
-                    waiting.remove(decoder)
-                    continue
-                decoder.ask(spans())  # it makes the next one while this one is stored
-                yield decoded
-
-
-class _Decoder:
-    """One decoder; a thread takes in what it sends, so that it never waits for an insert."""
+class Decoder:
+    """A decoder that runs; a thread takes in what it sends, so that it never waits for an insert."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
         self._came: SimpleQueue[Decoded | Exception | None] = SimpleQueue()
         threading.Thread(target=self._take_in, daemon=True).start()
 
-    def ask(self, spans: int) -> None:
-        """Ask for one more batch."""
+    def batches(self, spans: Callable[[], int]) -> Iterator[Decoded]:
+        """Its batches, each of about as many spans as `spans` said when it was begun; UserError if it has died."""
+        self._ask(spans())
+        while decoded := self._next():
+            self._ask(spans())  # it makes the next one while this one is stored
+            yield decoded
+
+    def _ask(self, spans: int) -> None:
         assert self._process.stdin
         with contextlib.suppress(BrokenPipeError):  # it has ended, well or not; what it sent says which
             self._process.stdin.write(b"%d\n" % spans)
             self._process.stdin.flush()
 
-    def next(self) -> Decoded | None:
-        """The next batch; UserError if the process has died."""
+    def _next(self) -> Decoded | None:
         came = self._came.get()
         if isinstance(came, Exception):
             code = self._process.wait()
             how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
             raise UserError(
-                f"A process that decoded the files {how}. What it had sent is stored; import again to add the rest.",
+                f"The process that decoded the files {how}. What it had sent is stored; import again to add the rest.",
                 Exit.ENVIRONMENT,
             ) from came
         return came
@@ -200,37 +174,34 @@ class _Decoder:
 
 
 @contextlib.contextmanager
-def decoders(files: Sequence[Path], count: int) -> Iterator[Decoders | None]:
-    """Run so many decoders; None if they can't be started here. None is left when this is over."""
-    processes: list[subprocess.Popen[bytes]] = []
+def decoder(files: Sequence[Path]) -> Iterator[Decoder | None]:
+    """Run a decoder; None if it can't be started here. It has ended when this is over."""
     try:
-        with contextlib.suppress(OSError):
-            for index in range(count):
-                processes.append(_start(Job([str(file) for file in files], index, count)))
-        yield Decoders(processes) if len(processes) == count and all(map(_is_up, processes)) else None
+        process = _start()
+    except OSError:
+        yield None
+        return
+    try:
+        yield Decoder(process) if _is_ready(process, files) else None
     finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-            for stream in (process.stdin, process.stdout):
-                with contextlib.suppress(OSError):
-                    if stream:
-                        stream.close()
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                if stream:
+                    stream.close()
 
 
-def _start(job: Job) -> "subprocess.Popen[bytes]":
+def _start() -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-P", "-m", "hopbudget.store.decoding"]
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
-    assert process.stdin
-    write_job(process.stdin, job)
-    return process
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
 
-def _is_up(process: "subprocess.Popen[bytes]") -> bool:
-    """Whether it has found all that it needs; elsewhere than in this process it may not."""
-    assert process.stdout
+def _is_ready(process: "subprocess.Popen[bytes]", files: Sequence[Path]) -> bool:
+    """Whether it has found all that it needs, which it may not where only this process knows the way."""
+    assert process.stdin and process.stdout
     try:
+        write_job(process.stdin, files)
         return _read(process.stdout) == _UP
-    except EOFError:
+    except (EOFError, BrokenPipeError):
         return False
