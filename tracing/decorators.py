@@ -177,6 +177,12 @@ async def _awaited(coroutine: Any, block: Block) -> Any:
     return _returned(block, result)
 
 
+def _named(name: object, what: str) -> None:
+    """Raises TypeError for a decorator written without its parentheses."""
+    if not isinstance(name, str):
+        raise TypeError(f'{what} needs a name: write @{what}("name"), not @{what} above {name!r}')
+
+
 def trajectory(
     name: str,
     *,
@@ -190,6 +196,7 @@ def trajectory(
     `workload` is the class of trajectories it is accounted in, else `name`; `run` the configuration it belongs to;
     `session` the conversation. `attributes` go on its span and can filter and group reports.
     """
+    _named(name, "trajectory")
     return Span(functools.partial(begin_trajectory, name, workload, run, session, attributes))
 
 
@@ -199,14 +206,17 @@ def hop(name: str, *, final: bool = False, model: str | None = None) -> Span:
     A stream or a reply that the function returns or yields is read for its tokens and timed; one that it consumes
     itself is passed through `watch`. `final`: its tokens go to the user as they come. `model`: the model asked for.
     """
+    _named(name, "hop")
     return Span(functools.partial(begin_hop, name, model, final))
 
 
 def work(name: str) -> Span:
     """A tool, a retrieval, anything a trajectory does that is no model call."""
+    _named(name, "work")
     return Span(functools.partial(begin_work, name))
 
 
 def pause(name: str) -> Span:
     """Waiting for a person, to think or to approve: time that is in nobody's deadline."""
+    _named(name, "pause")
     return Span(functools.partial(begin_pause, name))

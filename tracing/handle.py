@@ -32,6 +32,7 @@ class Follower(Protocol):
     @property
     def chunk(self) -> Callable[[object, int, int], None]:
         """Called with what the consumer pulled, when it asked for it, and when it came."""
+        ...
 
     def ended(self, exc: BaseException | None, by_consumer: bool) -> None:
         """It was exhausted, or ended with this exception, which the consumer may have caused."""

@@ -9,21 +9,20 @@ CUT_OFF = "cut_off"
 def is_cancel(exc: BaseException | None) -> bool:
     """Whether the exception is a cancellation: of a task, by somebody else's time-out, by the person at the keyboard.
 
-    Classes are told by name, so that no event loop's module is loaded for it. A `TimeoutError` counts when it was
-    made out of a cancellation, as `asyncio.timeout` and `wait_for` do; a socket's own time-out does not.
+    Classes are told by name, so that no event loop's module is loaded for it. A client's or a socket's own time-out is
+    somebody else's too: what it cut short took at least that long.
     """
     if exc is None:
         return False
     if isinstance(exc, (KeyboardInterrupt, SystemExit)):
         return True
-    if isinstance(exc, TimeoutError):
-        return is_cancel(exc.__cause__)
     return any(is_cancel_name(cls.__name__) for cls in type(exc).__mro__)
 
 
 def is_cancel_name(name: str) -> bool:
-    """Whether a class of this name, dotted or not, is a cancellation."""
-    return name.rpartition(".")[2] in {"CancelledError", "Cancelled"}
+    """Whether a class of this name, dotted or not, is a cancellation or a time-out."""
+    last = name.rpartition(".")[2]
+    return last in {"CancelledError", "Cancelled"} or "Timeout" in last
 
 
 def of_exception(exc: BaseException | None, *, by_consumer: bool = False) -> tuple[Outcome, str | None]:

@@ -218,11 +218,11 @@ async def test_coroutine_dropped_while_it_waits(recorded: Any) -> None:
     assert recorded.tree() == "chat 0-0 closed_by_consumer"
 
 
-def test_a_time_out_of_the_socket_is_the_providers_failure(recorded: Any) -> None:
+def test_somebody_elses_time_out_cuts_it_short(recorded: Any) -> None:
     @hb.hop("plan")
     def plan() -> None:
         raise TimeoutError("timed out")
 
     with pytest.raises(TimeoutError):
         plan()
-    assert recorded.tree() == "chat 0-0 failed TimeoutError"
+    assert recorded.tree() == "chat 0-0 cancelled TimeoutError"

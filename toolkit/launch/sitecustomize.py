@@ -4,6 +4,7 @@ The program must not notice: the folder leaves the search path again, the progra
 have, and whatever goes wrong here is said in one line.
 """
 
+import importlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ def _own_sitecustomize() -> None:
         if mine is not None:
             sys.modules["sitecustomize"] = mine
         return
-    import sitecustomize  # noqa: F401
+    importlib.import_module("sitecustomize")
 
 
 def _begin() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from hopbudget.budgets import CauseKind, Part
+from hopbudget.budgets import CAUSE_KINDS, CauseKind, Part
 from hopbudget.render import base, waterfall
 from hopbudget.units import plural, seconds, share
 
@@ -114,7 +114,7 @@ def one(out: Console, detail: Mapping[str, Any], explained: "Explained | None") 
 
 def sentence(parts: Sequence[Part], excess_s: float) -> str:
     """The causes in words with their seconds, the small ones as one number, so that it adds up to the excess."""
-    kinds = [(kind, [part for part in parts if part.kind == kind]) for kind in COLOUR]
+    kinds = [(kind, [part for part in parts if part.kind == kind]) for kind in CAUSE_KINDS]
     sums = [(sum(part.seconds for part in of_kind), kind, of_kind) for kind, of_kind in kinds if of_kind]
     named = [item for item in sorted(sums, key=lambda item: -abs(item[0])) if abs(item[0]) >= 0.08 * abs(excess_s)]
     words = [f"{phrase(kind, of_kind)} {seconds(total_s, signed=True)}" for total_s, kind, of_kind in named]
@@ -153,7 +153,7 @@ def sorted_by_kind(parts: Sequence[Part]) -> list[Part]:
 
 def _together(out: Console, explained: Sequence["Explained"]) -> None:
     total = sum(row.excess_s for row in explained)
-    sums = {kind: sum(p.seconds for row in explained for p in row.parts if p.kind == kind) for kind in COLOUR}
+    sums = {kind: sum(p.seconds for row in explained for p in row.parts if p.kind == kind) for kind in CAUSE_KINDS}
     if total <= 0:
         return
     out.print()

@@ -69,7 +69,13 @@ def _add(found: Tree, facts: Facts) -> None:
     row.outcome = (outcomes.of_root(found.root.span) if found.root else None) or _last_outcome(hop_rows)
     facts.trajectories.append(row)
     facts.hops.extend(hop_rows)
-    facts.works.extend([_work_row(node, row) for node in sorted_out.works])
+    work_rows = [_work_row(node, row) for node in sorted_out.works]
+    if pauses:
+        # The trajectory's own clock stands still while a person is waited for.
+        placed: list[HopRow | WorkRow] = [*hop_rows, *work_rows]
+        for step in placed:
+            step.start_s -= length(clip(pauses, start, step.started_at)) / NS
+    facts.works.extend(work_rows)
 
 
 def _trajectory_row(found: Tree, sorted_out: _Sorted) -> TrajectoryRow:

@@ -1,7 +1,8 @@
 """The rows of the three tables that others rely on, in the order of their columns.
 
 Seconds are floats, `_ns` and `_at` nanoseconds since the Unix epoch here (timestamps in the tables). None is NULL: not
-observed. `start_s` counts from the trajectory's start, exactly, where `started_at` is cut to microseconds.
+observed. `start_s` counts from the trajectory's start, exactly and with pauses left out, where `started_at` is wall
+time cut to microseconds.
 """
 
 import msgspec
