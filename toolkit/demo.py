@@ -58,6 +58,8 @@ def run(store: Path | None, trajectories: int = 120, *, console: Console | None 
     Without `store` the spans go to a folder that is removed at the end; with it they are added to that store.
     With a `console` of the caller's the demo is drawn there, without animation.
     """
+    import openai  # noqa: F401  # a missing extra is said before anything else happens
+
     out = console or base.console()
     live = out.is_terminal and console is None
     with _ending_on_signals(), _place(store) as path:

@@ -114,8 +114,10 @@ def one(out: Console, detail: Mapping[str, Any], explained: "Explained | None") 
 
 def sentence(parts: Sequence[Part], excess_s: float) -> str:
     """The causes in words with their seconds, the small ones as one number, so that it adds up to the excess."""
-    kinds = [(kind, [part for part in parts if part.kind == kind]) for kind in CAUSE_KINDS]
-    sums = [(sum(part.seconds for part in of_kind), kind, of_kind) for kind, of_kind in kinds if of_kind]
+    sums: list[tuple[float, CauseKind, list[Part]]] = []
+    for kind in CAUSE_KINDS:
+        of_kind = [part for part in parts if part.kind == kind]
+        sums.append((sum(part.seconds for part in of_kind), kind, of_kind))
     named = [item for item in sorted(sums, key=lambda item: -abs(item[0])) if abs(item[0]) >= 0.08 * abs(excess_s)]
     words = [f"{phrase(kind, of_kind)} {seconds(total_s, signed=True)}" for total_s, kind, of_kind in named]
     rest_s = excess_s - sum(total_s for total_s, _, _ in named)
@@ -153,7 +155,9 @@ def sorted_by_kind(parts: Sequence[Part]) -> list[Part]:
 
 def _together(out: Console, explained: Sequence["Explained"]) -> None:
     total = sum(row.excess_s for row in explained)
-    sums = {kind: sum(p.seconds for row in explained for p in row.parts if p.kind == kind) for kind in CAUSE_KINDS}
+    sums: dict[CauseKind, float] = {
+        kind: sum(p.seconds for row in explained for p in row.parts if p.kind == kind) for kind in CAUSE_KINDS
+    }
     if total <= 0:
         return
     out.print()
