@@ -3,7 +3,6 @@
 Reading of lines and fields as the WHATWG HTML standard says (section 9.2, server-sent events).
 """
 
-import json
 from typing import Any, Final
 
 _DONE: Final = "[DONE]"
@@ -83,6 +82,8 @@ class EventParser:
             self.done = True
             return None
         try:
+            import json  # not at the top: most processes never need it, and all of them import this
+
             return json.loads(text)
         except ValueError:
             return None

@@ -1,6 +1,5 @@
 """One call of a hop, and what follows its stream, or the body of its reply."""
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -242,6 +241,8 @@ class BodyCall(Call):
 def read_body(body: bytes, format: Format) -> Reading:
     """What a whole reply says, from its JSON; nothing if that can't be read."""
     try:
+        import json  # not at the top: most processes never need it, and all of them import this
+
         return format.reply(json.loads(body)) or Reading()
     except ValueError:
         return Reading()
