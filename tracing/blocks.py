@@ -4,7 +4,7 @@ from _thread import get_ident
 from collections.abc import Mapping
 from typing import Any, Final
 
-from opentelemetry.context import Context, get_current, set_value
+from opentelemetry.context import Context, get_current
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
 from hopbudget.tracing import scope
@@ -43,7 +43,7 @@ class Block:
         )
         self.ended_already = False
         context = set_span_in_context(self.span, self.parent)
-        self.context: Context = set_value(scope.PLACE, self, context) if place else context
+        self.context: Context = Context({**context, scope.PLACE: self}) if place else context
         scope.open_blocks[id(self)] = self
 
     def awaits(self) -> None:

@@ -35,7 +35,9 @@ class HopBlock(Block):
     def __init__(
         self, tracer: Tracer, name: str | None, model: str | None, final: bool, facts: Mapping[str, Any] | None = None
     ) -> None:
-        own: dict[str, Any] = {v.OPERATION: v.CHAT, **(facts or {})}
+        own: dict[str, Any] = {v.OPERATION: v.CHAT}
+        if facts:
+            own.update(facts)
         if name is not None:
             own[v.HOP] = name
         if model is not None:
@@ -232,14 +234,18 @@ class HopBlock(Block):
                 scope.recorder_failed()
 
     def _close_if_done(self) -> None:
-        if not self.ended_already and all(visit.done for visit in self.visits):
-            self.close()
-            if self.lag is not None:
-                self.lag.closed(self)
-            # Calls hold the hop: without this the garbage collector would have to see to each.
-            self.calls, self.yields = [], None
-            if self.trajectory is not None:
-                self.trajectory.open_hops -= 1
+        if self.ended_already:
+            return
+        for visit in self.visits:
+            if not visit.done:
+                return
+        self.close()
+        if self.lag is not None:
+            self.lag.closed(self)
+        # Calls hold the hop: without this the garbage collector would have to see to each.
+        self.calls, self.yields = [], None
+        if self.trajectory is not None:
+            self.trajectory.open_hops -= 1
 
 
 def _format_hint(stream: object) -> Format | None:
