@@ -66,6 +66,7 @@ class StreamClock:
         "_events",
         "_fixed",
         "_format",
+        "_pulled_ns",
         "_quick",
         "_reads_text",
         "bare_chunks",
@@ -80,7 +81,6 @@ class StreamClock:
         "held",
         "last_ns",
         "model",
-        "pulled_ns",
         "reasoned",
         "summarised",
         "truncated",
@@ -102,7 +102,7 @@ class StreamClock:
         self.began_ns: int | None = None
         self.first_ns: int | None = None
         self.last_ns = 0
-        self.pulled_ns: int | None = None
+        self._pulled_ns: int | None = None
         self.waited_ns = 0
         self.coalesced = 0
         """Gaps under `READY_NS`: both chunks came in one read."""
@@ -121,6 +121,16 @@ class StreamClock:
         self.model: str | None = None
         self.error: str | None = None
 
+    @property
+    def pulled_ns(self) -> int | None:
+        """When the last chunk came, tokens in it or not; None before the first."""
+        # The quick way notes the time once, as that of the last token.
+        return None if self._pulled_ns is None else max(self._pulled_ns, self.last_ns)
+
+    @pulled_ns.setter
+    def pulled_ns(self, now_ns: int) -> None:
+        self._pulled_ns = now_ns
+
     def pulled(self, chunk: object, asked_ns: int, now_ns: int) -> None:
         """A chunk came from the transport; its consumer had asked for it at `asked_ns`."""
         quick = self._quick
@@ -128,7 +138,6 @@ class StreamClock:
             self._pulled(chunk, asked_ns, now_ns)
             return
         # The way of nearly every chunk: `_pulled` and `_token`, written out.
-        self.pulled_ns = now_ns
         waited_ns = now_ns - asked_ns
         self.waited_ns += waited_ns
         if self.chunks <= EXACT_LIMIT:
