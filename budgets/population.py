@@ -45,9 +45,9 @@ def population(profile: Profile, binds: Binds) -> Population:
         finished, cut = finished | answered, cut & ~answered
     reason = np.full(len(t.duration_s), "", dtype=object)
     reason[finished & np.isnan(end_s)] = "no_answer_start"
-    if not np.any(finished & ~np.isnan(end_s)):
+    if binds == "answer" and np.any(finished) and np.isnan(end_s[finished]).all():
         # Failures alone would read as "nobody ever answers", where it is only that nobody watched.
-        reason[never | cut] = "no_answer_start" if binds == "answer" and np.any(finished) else ""
+        reason[never | cut] = "no_answer_start"
     reason[~(finished | never | cut)] = "unknown_outcome"
     reason[t.intervened] = "intervened"
     reason[~t.complete | np.isnan(t.duration_s)] = "incomplete"

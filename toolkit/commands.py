@@ -1,7 +1,6 @@
 """The commands: each reads its options, calls one function of another room, and draws what comes back."""
 
 import functools
-import os
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -27,10 +26,6 @@ def invoke(arguments: list[str]) -> int:
     except click.UsageError as error:
         where = f" See: {error.ctx.command_path} --help" if error.ctx else ""
         raise UserError(error.format_message() + where) from error
-    except BrokenPipeError:
-        # The reader of our output (a pager, head) went away: nothing is left to say, also not at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
     return int(result or Exit.DONE)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hopbudget.config import store_path
 from hopbudget.errors import UserError
 from hopbudget.store import queries
-from hopbudget.store.open import open_source
+from hopbudget.store.open import is_store, open_source
 from hopbudget.store.spool import pending, spool_folder
 
 if TYPE_CHECKING:
@@ -35,9 +35,8 @@ class Selection:
 
     def pending_spans(self) -> int:
         """Spans that wait in the store's spool; files read in memory have none."""
-        if len(self.source) > 1 or (self.source and not self.source[0].endswith(".duckdb")):
-            return 0
-        return pending(spool_folder(store_path(*self.source))).spans
+        named = Path(self.source[0]).expanduser() if self.source else store_path(None)
+        return pending(spool_folder(named)).spans if is_store(named) else 0
 
     def filter(self) -> queries.Where:
         """The filter for queries; raises UserError for one that is not KEY=VALUE."""

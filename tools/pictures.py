@@ -18,7 +18,7 @@ FONT_FACE = re.compile(r"@font-face\s*\{.*?\}", re.DOTALL)
 
 
 def console() -> Console:
-    return Console(width=base.WIDTH, highlight=False, record=True, force_terminal=True, color_system="truecolor")
+    return base.Screen(width=base.WIDTH, record=True, force_terminal=True, color_system="truecolor")
 
 
 def save(screen: Console, name: str, title: str) -> None:

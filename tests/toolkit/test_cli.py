@@ -71,8 +71,9 @@ def test_a_port_in_use_is_exit_4_and_says_what_to_do(hopbudget: Run, command: st
     assert "--port" in said.err
 
 
-def test_a_reader_that_goes_away_is_no_failure(filled: Path) -> None:
-    report = [sys.executable, "-m", "hopbudget", "report", str(filled)]
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_reader_that_goes_away_is_no_failure(filled: Path, options: list[str]) -> None:
+    report = [sys.executable, "-m", "hopbudget", "report", str(filled), *options]
     with subprocess.Popen(report, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None and running.stderr is not None
         running.stdout.close()

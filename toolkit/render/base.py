@@ -4,7 +4,7 @@ import json
 import math
 import os
 import sys
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -33,8 +33,13 @@ class Screen(Console):
 
     def on_broken_pipe(self) -> None:
         """Leave quietly: `| head` has seen enough."""
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0)
+        reader_left()
+
+
+def reader_left() -> NoReturn:
+    """End well: nothing is left to say, also not when the interpreter flushes at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(0)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -45,8 +50,12 @@ def console(*, stderr: bool = False) -> Console:
 
 def print_json(value: Any) -> None:
     """Write one JSON object to standard output; what is not finite becomes null."""
-    json.dump(finite(value), sys.stdout, indent=2, ensure_ascii=False)
-    sys.stdout.write("\n")
+    try:
+        json.dump(finite(value), sys.stdout, indent=2, ensure_ascii=False)
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        reader_left()
 
 
 def finite(value: Any) -> Any:

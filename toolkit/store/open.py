@@ -18,7 +18,7 @@ def open_source(args: Sequence[str | Path], default: Path) -> Store:
     """The store to read; UserError if what was named is not there, can't be read, or holds no trajectory."""
     if not args:
         return _stored(default)
-    stores = [Path(arg).expanduser() for arg in args if _is_store(Path(arg).expanduser())]
+    stores = [Path(arg).expanduser() for arg in args if is_store(Path(arg).expanduser())]
     if not stores:
         return _in_memory(args)
     if len(args) > 1:
@@ -26,7 +26,8 @@ def open_source(args: Sequence[str | Path], default: Path) -> Store:
     return _stored(stores[0])
 
 
-def _is_store(path: Path) -> bool:
+def is_store(path: Path) -> bool:
+    """Whether it is named like a store, or is a DuckDB file under another name."""
     if path.suffix.lower() in _ENDINGS:
         return True
     if not path.is_file():
