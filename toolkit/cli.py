@@ -17,6 +17,8 @@ EXTRA_OF = {
     "openai": "demo",
     "starlette": "demo",
     "uvicorn": "demo",
+    "opentelemetry.proto": "serve",
+    "google.protobuf": "serve",
     "streamlit": "app",
     "altair": "app",
     "pandas": "app",

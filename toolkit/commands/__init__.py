@@ -2,11 +2,11 @@
 
 import click
 
-from hopbudget.commands import allocate, app, demo, endpoint, explain, importing, report, trace
+from hopbudget.commands import allocate, app, demo, endpoint, explain, importing, report, serve, trace
 from hopbudget.commands.group import hopbudget
 from hopbudget.errors import Exit, UserError
 
-__all__ = ["allocate", "app", "demo", "endpoint", "explain", "importing", "invoke", "report", "trace"]
+__all__ = ["allocate", "app", "demo", "endpoint", "explain", "importing", "invoke", "report", "serve", "trace"]
 
 
 def invoke(arguments: list[str]) -> int:

@@ -1,16 +1,14 @@
 """The endpoint on a socket: for the command line, on a thread for tests, in a process of its own for the demo."""
 
-import errno
 import signal
-import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import TYPE_CHECKING, Final
 
+from hopbudget import listening
 from hopbudget.errors import Exit, UserError
 
 if TYPE_CHECKING:
@@ -27,20 +25,14 @@ def serve(port: int, host: str = "127.0.0.1", *, seed: int = 0, on_ready: Callab
 
     Raises UserError when the port can't be had (exit 4) or is no port (exit 2).
     """
-    with _listen(host, port) as listener:
-        server = _server(seed, lambda: on_ready(_address(listener)))
-        handlers = {number: signal.signal(number, _ignore) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            server.run(sockets=[listener])
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
+    with listening.listen(host, port) as listener:
+        listening.run_until_signal(_server(seed, lambda: on_ready(listening.address(listener))), listener)
 
 
 @contextmanager
 def running(*, seed: int = 0) -> Iterator[str]:
     """The endpoint on a thread of this process and a free port; gives the base address, and ends with the block."""
-    with _listen("127.0.0.1", 0) as listener:
+    with listening.listen("127.0.0.1", 0) as listener:
         ready = threading.Event()
         server = _server(seed, ready.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="hopbudget-endpoint")
@@ -48,7 +40,7 @@ def running(*, seed: int = 0) -> Iterator[str]:
         try:
             if not ready.wait(READY_S):
                 raise UserError(f"The simulated endpoint did not start within {READY_S:.0f} s.", Exit.ENVIRONMENT)
-            yield _address(listener)
+            yield listening.address(listener)
         finally:
             server.should_exit = True
             thread.join()
@@ -90,37 +82,11 @@ def serve_until_input_ends(seed: int) -> None:
     serve(0, seed=seed, on_ready=lambda address: print(f"{LISTENING}{address}", flush=True))  # noqa: T201
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    if not 0 <= port <= 65_535:
-        raise UserError(f"Port {port} is not between 0 and 65535; choose one, or --port 0 to be given a free one.")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=512)
-    except OSError as error:
-        raise UserError(_why_not(error, host, port), Exit.ENVIRONMENT) from None
-
-
-def _why_not(error: OSError, host: str, port: int) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"Port {port} on {host} is in use; choose another, or --port 0 to be given a free one."
-    return f"Can't listen on {host} port {port}: {error.strerror or error}."
-
-
-def _address(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
 def _server(seed: int, on_ready: Callable[[], None]) -> "uvicorn.Server":
     import uvicorn
 
     from hopbudget.endpoint.reset import ResettableProtocol
     from hopbudget.endpoint.server import application
-
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            on_ready()
 
     config = uvicorn.Config(
         application(seed=seed),
@@ -131,8 +97,4 @@ def _server(seed: int, on_ready: Callable[[], None]) -> "uvicorn.Server":
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
-    return Server(config)
-
-
-def _ignore(_number: int, _frame: FrameType | None) -> None:
-    """The server passes a signal on once it has shut down; by then there is nothing left to do."""
+    return listening.server(config, on_ready)

@@ -19,10 +19,10 @@ KINDS: Final = {
 }
 STATUSES: Final = {"STATUS_CODE_UNSET": UNSET, "STATUS_CODE_OK": OK, "STATUS_CODE_ERROR": ERROR}
 INT64_MOST: Final = (1 << 63) - 1
-_DEEPEST: Final = 8
+DEEPEST: Final = 8
 
 
-class _BadSpanError(Exception):
+class BadSpanError(Exception):
     """The reason why a span can't be stored."""
 
 
@@ -66,7 +66,7 @@ def decode_object(request: object) -> Decoded:
     for raw, resource, scope in _raw_spans(request, counter):
         try:
             spans.append(_span(raw, resource, scope, counter))
-        except _BadSpanError as bad:
+        except BadSpanError as bad:
             name = raw.get("name") if isinstance(raw, dict) else None
             rejected.append(f"span {name[:60]!r}: {bad}" if isinstance(name, str) else f"span: {bad}")
     return Decoded(spans, rejected, counter.dropped)
@@ -95,7 +95,7 @@ def _objects(value: object) -> Iterator[dict[str, Any]]:
 
 def _span(raw: Any, resource: Attributes, scope: str, counter: Counter) -> Span:
     if type(raw) is not dict:
-        raise _BadSpanError("not an object")
+        raise BadSpanError("not an object")
     get = raw.get
     start_ns, end_ns = _times(raw)
     parent = get("parentSpanId")
@@ -124,13 +124,13 @@ def _times(raw: dict[str, Any]) -> tuple[int, int]:
     start_ns = _nanoseconds(raw.get("startTimeUnixNano"), "start")
     end_ns = _nanoseconds(raw.get("endTimeUnixNano"), "end")
     if end_ns < start_ns:
-        raise _BadSpanError(f"it ends {(start_ns - end_ns) / 1e9:.6g} s before its start")
+        raise BadSpanError(f"it ends {(start_ns - end_ns) / 1e9:.6g} s before its start")
     return start_ns, end_ns
 
 
 def _id(value: object, digits: int, what: str) -> str:
     if type(value) is not str or not value:
-        raise _BadSpanError(f"no {what}")
+        raise BadSpanError(f"no {what}")
     try:
         good = len(value) == digits and len(bytes.fromhex(value)) == digits // 2
     except ValueError:
@@ -138,9 +138,9 @@ def _id(value: object, digits: int, what: str) -> str:
     if not good:
         base64 = {32: 24, 16: 12}[digits]
         hint = " (base64? OTLP/JSON wants hex)" if len(value) == base64 else ""
-        raise _BadSpanError(f"bad {what} {value[:40]!r}: {digits} hex digits are expected{hint}")
+        raise BadSpanError(f"bad {what} {value[:40]!r}: {digits} hex digits are expected{hint}")
     if not value.strip("0"):
-        raise _BadSpanError(f"the {what} is all zeros")
+        raise BadSpanError(f"the {what} is all zeros")
     return value.lower()
 
 
@@ -153,9 +153,9 @@ def _parent_id(value: object) -> str | None:
 def _nanoseconds(value: object, what: str) -> int:
     number = _integer(value)
     if number is None or number == 0:
-        raise _BadSpanError(f"no {what} time")
+        raise BadSpanError(f"no {what} time")
     if not 0 < number <= INT64_MOST:
-        raise _BadSpanError(f"its {what} time is out of range")
+        raise BadSpanError(f"its {what} time is out of range")
     return number
 
 
@@ -207,7 +207,7 @@ def _attributes(pairs: object, counter: Counter) -> Attributes:
 
 def plain_value(value: object, depth: int = 0) -> Value | None:
     """What an AnyValue holds; None if it holds nothing that can be kept."""
-    if type(value) is not dict or depth > _DEEPEST:
+    if type(value) is not dict or depth > DEEPEST:
         return None
     for kind, reader in _READERS.items():
         inner = value.get(kind)
