@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench bench-peers app examples pictures clean
+.PHONY: help demo test lint types bench bench-peers soak app examples pictures clean
 
 help: ## list the doors
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -32,6 +32,9 @@ bench: $(VENV)/.made ## speed and memory against named baselines; writes docs/be
 
 bench-peers: $(VENV)/.made ## the same probe on other instrumentation libraries and on ours (minutes)
 	@$(BIN)/python -m bench.peers
+
+soak: $(VENV)/.made ## kill, cut and fill what should hold, for minutes: nothing may be lost or stuck
+	@$(BIN)/python -m bench.soak
 
 examples: $(VENV)/.made ## every framework's agent, unchanged, each in its own environment (minutes)
 	@HOPBUDGET_EXAMPLES=1 $(BIN)/pytest -n 0 tests/examples

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from bench import capture_cost, import_speed, imports
+from bench import capture_cost, import_speed, imports, receiver
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 
@@ -20,6 +20,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "imports": imports.run,
     "capture_cost": capture_cost.run,
     "import_speed": import_speed.run,
+    "receiver": receiver.run,
 }
 
 

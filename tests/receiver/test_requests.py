@@ -1,5 +1,6 @@
 """What the receiver takes, and what it says of the rest."""
 
+import socket
 import zlib
 
 import pytest
@@ -9,6 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
+from hopbudget import listening
 from hopbudget.receiver.answers import RefusedError, accepted, refused
 
 from .conftest import Receiving, request, span, zipped
@@ -181,3 +183,8 @@ def test_the_hand_written_protobuf_is_what_the_official_classes_read() -> None:
     assert (partial.rejected_spans, partial.error_message) == (300, "ärger")
     status = Status.FromString(bytes(refused("protobuf", RefusedError(503, "x" * 400)).body))
     assert (status.code, status.message) == (14, "x" * 400)
+
+
+def test_an_answer_leaves_at_once_in_small_pieces() -> None:
+    with listening.listen("127.0.0.1", 0) as listener:
+        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
