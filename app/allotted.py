@@ -65,7 +65,7 @@ def _sizes(allocation: Allocation) -> Iterator[tuple[str, str, float]]:
     yield "final stream: writing", look.WRITE, stream.budget_s - first_s
 
 
-def bar(allocation: Allocation) -> alt.LayerChart:
+def bar(allocation: Allocation) -> look.Drawn:
     """The deadline as one bar, filled by its parts; a part too thin for words has them in its tooltip."""
     axis = TimeAxis(0.0, allocation.deadline_s, False)
     values = []
@@ -110,7 +110,7 @@ def _fitting(name: str, letters: int) -> str:
     return f"{name[: letters - 1]}…" if letters >= 4 else ""
 
 
-def beside_observed(allocation: Allocation) -> alt.LayerChart:
+def beside_observed(allocation: Allocation) -> look.Drawn:
     """For each part its budget as a bar, and what was observed there: ticks at p50 and p90, the share that keeps it."""
     values = [
         {

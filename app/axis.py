@@ -41,6 +41,11 @@ _LABEL: Final = (
 )
 
 
+def time_labels() -> str:
+    """The expression that turns an axis's seconds into words."""
+    return _LABEL
+
+
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
     """An axis over seconds from `low` to `high`."""

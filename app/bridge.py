@@ -48,7 +48,7 @@ def stones(parts: Sequence[Part], most: int = _MOST) -> list[Stone]:
     return [*made, Stone(TOTAL, None, 0.0, edge)]
 
 
-def bridge(parts: Sequence[Part]) -> alt.LayerChart:
+def bridge(parts: Sequence[Part]) -> look.Drawn:
     """Draw the stones of these parts."""
     placed = stones(parts)
     edges = [edge for stone in placed for edge in (stone.start_s, stone.end_s)]

@@ -1,11 +1,18 @@
-"""What a person has chosen, kept in the page's address so that a link opens the same view."""
+"""What a person has chosen, kept in the page's address so that a link opens the same view.
 
-from collections.abc import Callable, Sequence
-from typing import Final
+A widget's value goes with the widget when another page is opened. What was chosen is kept beside it, so that a deadline
+chosen on one page is the deadline of the next.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import streamlit as st
 
+PAGE: Final = "page"
 WORKLOAD: Final = "workload"
+WHERE: Final = "where"
+BY: Final = "by"
 DEADLINE: Final = "deadline"
 PERCENTILE: Final = "percentile"
 METHOD: Final = "method"
@@ -14,6 +21,28 @@ BINDS: Final = "binds"
 ORDER: Final = "order"
 OUTCOME: Final = "outcome"
 TRACE: Final = "trace"
+STREAM: Final = "stream"
+PACE: Final = "pace"
+
+_SHOWN: Final = "page-shown"
+_KEPT: Final = "kept-choices"
+_DEFAULTS: Final = "defaults-of-this-run"
+
+
+def turn_to(page: str) -> None:
+    """Bring what was chosen on other pages to this one, if it was not open before; what its address says counts more.
+
+    Called before any widget is drawn: the value that a widget of the page before has left behind under the same key is
+    not taken over by itself.
+    """
+    if st.session_state.get(_SHOWN) == page:
+        return
+    st.session_state[_SHOWN] = page
+    for key, value in _kept().items():
+        if key in st.query_params:
+            st.session_state.pop(key, None)
+        else:
+            st.session_state[key] = value
 
 
 def settle(
@@ -25,20 +54,73 @@ def settle(
     that means nothing here, for a notice; else None.
     """
     unknown = None
-    if key not in st.session_state and key in st.query_params:
-        asked = st.query_params[key]
-        chosen = asked if asked in options else find(asked) if find else None
-        if chosen is None:
-            unknown = asked
-        else:
-            st.session_state[key] = chosen
+    if key not in st.session_state:
+        asked = st.query_params.get(key)
+        if asked is not None:
+            chosen = asked if asked in options else find(asked) if find else None
+            if chosen is None:
+                unknown = asked
+            else:
+                st.session_state[key] = chosen
     if st.session_state.get(key) not in options:
         st.session_state[key] = default
+    _defaults()[key] = default
     return unknown
 
 
-def publish(**chosen: str | None) -> None:
-    """Write the choices into the address; None leaves one out."""
-    wanted = {key: value for key, value in chosen.items() if value is not None}
-    if st.query_params.to_dict() != wanted:
+def settle_many(key: str, known: Callable[[str], bool]) -> list[str]:
+    """The same for a widget of several values, without any by default; returns those that mean nothing here."""
+    if key not in st.session_state:
+        asked = st.query_params.get_all(key)
+        st.session_state[key] = [text for text in asked if known(text)]
+        return [text for text in asked if not known(text)]
+    return []
+
+
+def chosen(key: str) -> str | None:
+    """What is chosen, or asked for by the address, before the widget is drawn."""
+    return st.session_state.get(key) or st.query_params.get(key)
+
+
+def kept(key: str) -> str | None:
+    """What was chosen for this key on a page that is no longer open."""
+    value = _kept().get(key)
+    return value if isinstance(value, str) else None
+
+
+def forget(*keys: str) -> None:
+    """Choices that belong to a store, or to a workload, that is no longer shown."""
+    for key in keys:
+        _kept().pop(key, None)
+        st.session_state.pop(key, None)
+        st.query_params.pop(key, None)
+
+
+def publish(keys: Iterable[str], always: Iterable[str] = ()) -> None:
+    """Write the choices into the address: those of `always`, and those of `keys` that are not the default."""
+    always, keys = (*always,), (PAGE, *always, *keys)
+    wanted: dict[str, Any] = {}
+    for key in keys:
+        value = st.session_state.get(key)
+        if value is None:
+            continue
+        if key != PAGE:
+            _kept()[key] = value
+        if value and (key in always or value != _defaults().get(key)):
+            wanted[key] = value if isinstance(value, list) else str(value)
+    if _address() != {key: value if isinstance(value, list) else [value] for key, value in wanted.items()}:
         st.query_params.from_dict(wanted)
+
+
+def _address() -> Mapping[str, list[str]]:
+    return {key: st.query_params.get_all(key) for key in st.query_params}
+
+
+def _kept() -> dict[str, Any]:
+    found: dict[str, Any] = st.session_state.setdefault(_KEPT, {})
+    return found
+
+
+def _defaults() -> dict[str, str]:
+    found: dict[str, str] = st.session_state.setdefault(_DEFAULTS, {})
+    return found

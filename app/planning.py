@@ -1,4 +1,4 @@
-"""The section of the plan: a deadline set with a slider, allotted, and whether it can be met."""
+"""Budgets: a deadline and a percentile set with sliders, what can be met, and what each part may take."""
 
 import math
 from collections.abc import Mapping
@@ -7,20 +7,15 @@ from typing import Final, cast
 import streamlit as st
 
 from hopbudget import budgets
-from hopbudget.app import allotted, link
-from hopbudget.app.axis import deadlines
-from hopbudget.app.data import Question, Source, allocation, attained, plan_file, profile
-from hopbudget.app.spread import Spread, trajectory_spread
-from hopbudget.app.strips import against
-from hopbudget.errors import UserError
-from hopbudget.units import count, parse_duration, parse_percentile, seconds, share
+from hopbudget.app import allotted, deadline, link, what_fits, wondering
+from hopbudget.app.data import Question, Scope, allocation, curve, fitting, learned, plan_file
+from hopbudget.app.feasibility import feasibility_curve
+from hopbudget.units import count, seconds, share
 
-_NAMED: Final = (50.0, 75.0, 90.0, 95.0, 99.0)
-_DEFAULT: Final = "p90"
-_TOO_NEAR: Final = 0.012
 _PERCENTILES: Final = ("50", "75", "90", "95", "99")
 _METHODS: Final[Mapping[str, str]] = {
     "independent": "independent: likeliest that all are kept",
+    "auto": "auto: the best on runs it has not seen (takes seconds)",
     "equal_risk": "equal risk: least expected overrun",
     "quantile": "quantile: in proportion to a quantile",
     "mean": "mean: in proportion to the mean",
@@ -40,9 +35,8 @@ _VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-def section(source: Source, workload: str) -> budgets.Allocation | None:
-    """Draw the section; returns the plan it shows, None where there is nothing to learn from."""
-    st.header("Plan", anchor="plan")
+def page(scope: Scope) -> None:
+    """Draw the page."""
     top = st.columns([5, 3], gap="large")
     how = st.columns(3)
     with how[0]:
@@ -55,14 +49,15 @@ def section(source: Source, workload: str) -> budgets.Allocation | None:
         percentile = _percentile()
     try:
         with top[0]:
-            deadline_s = _deadline(source, workload, binds)
+            deadline_s = deadline.slider(scope, binds)
         question = Question(deadline_s, percentile, binds, cast(budgets.Method, method), cast(budgets.SlotKind, slots))
-        plan = allocation(source, workload, question)
+        _show(scope, allocation(scope, question), question)
     except budgets.CannotAllocateError as error:
-        st.info(f"No plan yet: {error}.")
-        return None
-    _show(plan, workload, trajectory_spread(profile(source, workload)))
-    return plan
+        st.info(f"No plan yet: {error}.", icon=":material/help:")
+    link.publish(
+        [link.PERCENTILE, link.METHOD, link.SLOTS, link.BINDS, *wondering.KEYS],
+        always=[link.WORKLOAD, link.WHERE, link.DEADLINE],
+    )
 
 
 def _choice(key: str, label: str, options: Mapping[str, str]) -> str:
@@ -78,57 +73,11 @@ def _percentile() -> float:
     return float(chosen or 90)
 
 
-def _deadline(source: Source, workload: str, binds: budgets.Binds) -> float:
-    """The slider: observed percentiles among round deadlines, named as the command line takes them."""
-    choices = _deadlines(source, workload, binds)
-    default = _DEFAULT if _DEFAULT in choices else next(reversed(choices))
-    unknown = link.settle(link.DEADLINE, list(choices), default)
-
-    def words(choice: str) -> str:
-        named = f" ({choice})" if choice.startswith("p") else ""
-        return seconds(choices[choice]) + named
-
-    chosen = st.select_slider("Deadline", list(choices), key=link.DEADLINE, format_func=words)
-    if unknown is not None:
-        st.caption(f"The link's deadline {unknown!r} can't be read; write it like `12s` or `p90`.")
-    return choices[str(chosen)]
-
-
-def _deadlines(source: Source, workload: str, binds: budgets.Binds) -> dict[str, float]:
-    named = {f"p{p:g}": attained(source, workload, binds, p) for p in _NAMED}
-    named = {name: value for name, value in named.items() if math.isfinite(value) and value > 0}
-    asked = st.session_state.get(link.DEADLINE) or st.query_params.get(link.DEADLINE) or ""
-    extra = _asked(source, workload, binds, asked)
-    spread = trajectory_spread(profile(source, workload))
-    seen = [*named.values(), *(spread.dots if spread else ())] or [1.0]
-    low, high = attained(source, workload, binds, 10), max(seen)
-    low = low if math.isfinite(low) and low > 0 else min(seen)
-    found = dict(named)
-    for value in deadlines(0.6 * low, 1.3 * high):
-        if all(abs(value - other) > _TOO_NEAR * value for other in named.values()):
-            found[f"{value:g}s"] = value
-    if extra is not None:
-        found.setdefault(asked, extra)
-    return dict(sorted(found.items(), key=lambda item: item[1]))
-
-
-def _asked(source: Source, workload: str, binds: budgets.Binds, text: str) -> float | None:
-    """Seconds of a deadline that a link asks for, None where it is none."""
-    try:
-        percentile = parse_percentile(text)
-        value = (
-            parse_duration(text, "deadline") if percentile is None else attained(source, workload, binds, percentile)
-        )
-    except UserError:
-        return None
-    return value if math.isfinite(value) and value > 0 else None
-
-
-def _show(plan: budgets.Allocation, workload: str, spread: Spread | None) -> None:
-    if spread is not None and plan.binds == "last":
-        drawn = against(spread, plan.deadline_s)
-        st.altair_chart(drawn.properties(description=f"Trajectory times against {seconds(plan.deadline_s)}"))
+def _show(scope: Scope, plan: budgets.Allocation, question: Question) -> None:
     _feasibility(plan)
+    drawn = feasibility_curve(curve(scope, plan.binds), plan)
+    st.altair_chart(drawn.properties(description=f"Feasibility: share in time by deadline, {seconds(plan.deadline_s)}"))
+    st.caption("The share of trajectories that meet each deadline, with its 95% interval. Vertical: this deadline.")
     st.subheader(f"{seconds(plan.deadline_s)}, allotted", anchor="allotted")
     told = ", ".join(f"{part.name} {seconds(part.size_s)}" for part in allotted.segments(plan))
     st.altair_chart(allotted.bar(plan).properties(description=f"Budgets: {told}"))
@@ -136,9 +85,11 @@ def _show(plan: budgets.Allocation, workload: str, spread: Spread | None) -> Non
     st.altair_chart(allotted.beside_observed(plan).properties(description="Budgets beside what was observed"))
     if plan.stream is not None:
         _stream(plan.stream)
+    what_fits.section(fitting(scope, plan.deadline_s, plan.percentile, plan.binds), plan)
+    wondering.section(scope, plan)
     for note in plan.notes:
-        st.caption(f"Note: {note}.")
-    _foot(plan, workload)
+        st.caption(f"Note: {note[:1].upper()}{note[1:]}.")
+    _foot(scope, plan, question)
 
 
 def _feasibility(plan: budgets.Allocation) -> None:
@@ -187,20 +138,21 @@ def _stream(stream: budgets.StreamBudget) -> None:
         )
 
 
-def _foot(plan: budgets.Allocation, workload: str) -> None:
-    learned = plan.learned_from
-    runs = f" in {count(learned.runs)} run{'s' * (learned.runs > 1)}" if learned.runs else ""
-    left_out = ", ".join(f"{count(n)} {reason.replace('_', ' ')}" for reason, n in learned.left_out.items() if n)
+def _foot(scope: Scope, plan: budgets.Allocation, question: Question) -> None:
+    source = plan.learned_from
+    runs = f" in {count(source.runs)} run{'s' * (source.runs > 1)}" if source.runs else ""
+    left_out = ", ".join(f"{count(n)} {reason.replace('_', ' ')}" for reason, n in source.left_out.items() if n)
+    part = f", a part of {count(learned(scope).of)}" if learned(scope).sampled else ""
     columns = st.columns([4, 1], vertical_alignment="center")
     columns[0].caption(
-        f"Learned from {count(learned.trajectories)} trajectories{runs}"
-        + (f" of {', '.join(learned.models)}" if learned.models else "")
+        f"Learned from {count(source.trajectories)} trajectories{part}{runs}"
+        + (f" of {', '.join(source.models)}" if source.models else "")
         + (f"; left out: {left_out}" if left_out else "")
         + ". Budgets are for blame and design, no hard stops: time left over is the next one's."
     )
     columns[1].download_button(
         "Download plan.toml",
-        data=plan_file(plan, workload),
+        data=lambda: plan_file(scope, question),
         file_name="plan.toml",
         mime="application/toml",
         on_click="ignore",

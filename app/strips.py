@@ -1,4 +1,4 @@
-"""Distributions as strips: a row a name, a dot a hundredth of what was observed, ticks at p50 and p90."""
+"""Distributions as strips: a row a name, a dot a fiftieth of what was observed, ticks at p50 and p90."""
 
 from collections.abc import Sequence
 from typing import Any, Final, Literal
@@ -7,7 +7,7 @@ import altair as alt
 
 from hopbudget.app import look
 from hopbudget.app.axis import TimeAxis, time_axis
-from hopbudget.app.spread import Spread
+from hopbudget.budgets.spread import Spread
 from hopbudget.units import count, seconds
 
 _ROW: Final = 46
@@ -15,7 +15,7 @@ _DOT_BAND: Final = 13
 _TOOLTIP: Final = (("name", "name"), ("quantile", "quantile"), ("words", "seconds"))
 
 
-def strips(spreads: Sequence[Spread], title: str, colour: str) -> alt.LayerChart:
+def strips(spreads: Sequence[Spread], title: str, colour: str) -> look.Drawn:
     """The strips of these spreads."""
     axis = time_axis(dot for spread in spreads for dot in spread.dots)
     names = [spread.name for spread in spreads]
@@ -30,7 +30,7 @@ def strips(spreads: Sequence[Spread], title: str, colour: str) -> alt.LayerChart
     return look.finish(*layers, rows_px=_ROW * len(names))
 
 
-def against(spread: Spread, deadline_s: float) -> alt.LayerChart:
+def against(spread: Spread, deadline_s: float) -> look.Drawn:
     """One strip of trajectories, with those past the deadline in another colour and the deadline as a rule."""
     axis = time_axis([*spread.dots, deadline_s], "trajectory time")
     values = [

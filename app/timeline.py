@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hopbudget.app import look
-from hopbudget.app.spending import Spent, Step, hop_step, slots_of, spending, work_step
 from hopbudget.budgets import Allocation
 from hopbudget.budgets.quantiles import FINISHED
+from hopbudget.budgets.spending import Spent, Step, hop_step, slots_of, spending, work_step
 
 Row = Mapping[str, Any]
 

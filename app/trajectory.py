@@ -1,4 +1,4 @@
-"""The section of one trajectory: chosen from a list, drawn as a waterfall under the plan, and why it took so long."""
+"""One trajectory: chosen from a list, drawn as a waterfall under the deadline's budgets, and why it took so long."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -7,78 +7,172 @@ import streamlit as st
 
 from hopbudget import budgets
 from hopbudget.app import link
+from hopbudget.app.because import name
 from hopbudget.app.bridge import bridge
-from hopbudget.app.data import MOST_LISTED, Source, explained, report, trajectories, trajectory
+from hopbudget.app.data import (
+    MOST_LISTED,
+    Question,
+    Scope,
+    allocation,
+    explained,
+    learned,
+    trace_url,
+    trajectories,
+    trajectory,
+)
 from hopbudget.app.timeline import Timeline, longest, timeline
 from hopbudget.app.waterfall import in_sight, waterfall
+from hopbudget.budgets.breaches import Breaches, Late
 from hopbudget.errors import UserError
 from hopbudget.explaining import Explained
 from hopbudget.render.causes import sentence
 from hopbudget.units import count, seconds
 
-_ANY: Final = "any"
+_LATE: Final = "breaches"
 _SLOWEST: Final = "slowest"
+_NEWEST: Final = "newest"
 _MOST_LINES: Final = 40
 _SCROLL_FROM: Final = 60
+_LIST_PX: Final = 300
 
 Row = Mapping[str, Any]
 
 
-def section(source: Source, workload: str, plan: budgets.Allocation | None) -> None:
-    """Draw the section."""
-    st.header("One trajectory", anchor="trajectory")
-    causes = _causes(source, workload)
-    trace = _pick(source, workload, causes)
+def section(scope: Scope, deadline_s: float | None, found: Breaches | None) -> None:
+    """Draw the list and the chosen trajectory."""
+    st.subheader("One by one", anchor="trajectory")
+    trace = _pick(scope, found)
     if trace is None:
-        st.info("No trajectory of this outcome.")
+        st.info("There is no trajectory here.")
         return
-    found = trajectory(source, trace)
-    row = found["trajectory"]
-    why = causes.get((row["trace_id"], row["duration_s"]))
-    _headline(row, plan, why)
-    drawn = timeline(row, found["hops"], found["works"], plan)
+    detail = trajectory(scope.source, trace)
+    row = detail["trajectory"]
+    plan = _plan(scope, deadline_s)
+    why = explained(scope, row["trace_id"], row["duration_s"])
+    _headline(row, deadline_s, why)
+    drawn = timeline(row, detail["hops"], detail["works"], plan)
     _waterfall(drawn, plan)
+    _facts(detail, trace)
     _why(why)
 
 
-def _causes(source: Source, workload: str) -> dict[tuple[str, float], Explained]:
+def _plan(scope: Scope, deadline_s: float | None) -> budgets.Allocation | None:
+    """The deadline's budgets, as the page of budgets would give them."""
+    if deadline_s is None:
+        return None
+    method, slots = link.kept(link.METHOD), link.kept(link.SLOTS)
+    question = Question(
+        deadline_s,
+        90.0,
+        "last",
+        method if method in budgets.METHODS else "independent",
+        slots if slots in budgets.SLOT_KINDS else "name",
+    )
     try:
-        return explained(source, workload)
-    except UserError:
-        return {}  # nothing came well, so nothing can be compared; the waterfall stands without causes
+        return allocation(scope, question)
+    except budgets.CannotAllocateError:
+        return None
 
 
-def _pick(source: Source, workload: str, causes: Mapping[tuple[str, float], Explained]) -> str | None:
-    columns = st.columns([1, 1, 4])
-    outcomes = [_ANY, *report(source, workload)["trajectory_outcomes"]]
-    link.settle(link.ORDER, (_SLOWEST, "newest"), _SLOWEST)
-    link.settle(link.OUTCOME, outcomes, _ANY)
-    with columns[0]:
-        order = st.selectbox("First", (_SLOWEST, "newest"), key=link.ORDER, format_func=str.capitalize)
-    with columns[1]:
-        outcome = st.selectbox(
-            "Outcome", outcomes, key=link.OUTCOME, format_func=lambda name: str(name).replace("_", " ")
-        )
-    rows = trajectories(source, workload, None if outcome == _ANY else outcome, slowest=order == _SLOWEST)
-    listed = {_id(row, rows): row for row in rows}
-    asked = _asked(source, workload, listed)
-    if asked is not None:
-        listed = {**asked, **listed}
+def _pick(scope: Scope, found: Breaches | None) -> str | None:
+    orders = [*([_LATE] if found is not None and found.late else []), _SLOWEST, _NEWEST]
+    link.settle(link.ORDER, orders, orders[0])
+    order = st.segmented_control(
+        "List", orders, key=link.ORDER, format_func=str.capitalize, required=True, label_visibility="collapsed"
+    )
+    if order == _LATE and found is not None:
+        listed = _of_breaches(scope, found)
+    else:
+        listed = _of_rows(trajectories(scope, slowest=order == _SLOWEST), deadline=found)
     if not listed:
         return None
-    unknown = link.settle(link.TRACE, list(listed), next(iter(listed)), lambda text: _begins(text, listed))
-    with columns[2]:
-        chosen = st.selectbox(
-            f"Trajectory ({count(len(listed))} listed)"
-            if len(listed) < MOST_LISTED
-            else f"Trajectory (first {MOST_LISTED})",
-            list(listed),
-            key=link.TRACE,
-            format_func=lambda trace: _words(trace, listed[trace], causes),
+    first = next(iter(listed))
+    asked = link.chosen(link.TRACE)
+    chosen = _begins(asked, listed) if asked else first
+    if chosen is None and asked:
+        chosen = _elsewhere(scope, asked)
+        if chosen is None:
+            st.warning(f"The link names the trajectory `{asked}`, which this workload does not hold.")
+            chosen = first
+    return _table(listed, str(chosen))
+
+
+def _table(listed: Mapping[str, Row], chosen: str) -> str:
+    """The list as a table; a chosen row is the trajectory to show."""
+    rows = list(listed)
+    selected = rows.index(chosen) if chosen in listed else None
+    picked = st.dataframe(
+        [{key: value for key, value in row.items() if not key.startswith("_")} for row in listed.values()],
+        hide_index=True,
+        height=min(_LIST_PX, 36 * (len(rows) + 1)),
+        on_select="rerun",
+        selection_mode="single-row",
+        key="listed",
+        column_config={
+            "took": st.column_config.ProgressColumn(
+                "took", format="%.2f s", min_value=0.0, max_value=max(float(row["took"]) for row in listed.values())
+            )
+        },
+    )
+    now = picked["selection"]["rows"] if picked else []
+    before = st.session_state.get("listed-rows")
+    if now and (now, rows) != before:
+        chosen = rows[now[0]]
+    st.session_state["listed-rows"] = (now, rows)
+    st.session_state[link.TRACE] = chosen
+    told = f"row {selected + 1}" if selected is not None and chosen == rows[selected] else "chosen"
+    more = "" if len(rows) < MOST_LISTED else f" The first {MOST_LISTED} are listed; a link can name any."
+    st.caption(f"Select a row to see that trajectory. Shown: `{chosen[:12]}` ({told}).{more}")
+    return chosen
+
+
+def _of_breaches(scope: Scope, found: Breaches) -> dict[str, dict[str, Any]]:
+    t = learned(scope).profile.trajectories
+    listed: dict[str, dict[str, Any]] = {}
+    for late in found.trajectories[:MOST_LISTED]:
+        listed.setdefault(
+            str(t.trace_id[late.row]),
+            {
+                "trajectory": str(t.trace_id[late.row])[:12],
+                "took": late.duration_s,
+                "over the deadline": seconds(late.duration_s - found.deadline_s, signed=True),
+                "over the typical": seconds(late.excess_s, signed=True),
+                "largest part": _part(late),
+                "outcome": str(t.outcome[late.row]).replace("_", " "),
+            },
         )
-    if unknown is not None:
-        st.warning(f"The link names the trajectory `{unknown}`, which this workload does not hold.")
-    return str(chosen)
+    return listed
+
+
+def _part(late: Late) -> str:
+    where = f" in {late.name}" if late.name else ""
+    return f"{name(late.kind)}{where} {seconds(late.seconds, signed=True)}"
+
+
+def _of_rows(rows: list[dict[str, Any]], deadline: Breaches | None) -> dict[str, dict[str, Any]]:
+    limit_s = deadline.deadline_s if deadline is not None else None
+    return {
+        _id(row, rows): {
+            "trajectory": row["trace_id"][:12],
+            "took": row["duration_s"],
+            **({"over the deadline": seconds(row["duration_s"] - limit_s, signed=True)} if limit_s is not None else {}),
+            "hops": count(row["hop_count"]),
+            "started (UTC)": f"{row['started_at']:%Y-%m-%d %H:%M:%S}",
+            "outcome": str(row["outcome"]).replace("_", " "),
+        }
+        for row in rows
+    }
+
+
+def _elsewhere(scope: Scope, text: str) -> str | None:
+    """The trajectory of a link that the list does not hold, if this workload holds it."""
+    try:
+        row = trajectory(scope.source, text)["trajectory"]
+    except UserError:
+        return None
+    if row["workload"] != scope.workload:
+        return None
+    return text if row["root_span_id"].startswith(text.lower()) else str(row["trace_id"])
 
 
 def _id(row: Row, rows: list[dict[str, Any]]) -> str:
@@ -87,49 +181,59 @@ def _id(row: Row, rows: list[dict[str, Any]]) -> str:
     return str(row["root_span_id"] if several else row["trace_id"])
 
 
-def _asked(source: Source, workload: str, listed: Mapping[str, Row]) -> dict[str, dict[str, Any]] | None:
-    """The trajectory of a link (or the one chosen before) that the list does not hold, if this workload holds it."""
-    text = st.session_state.get(link.TRACE) or st.query_params.get(link.TRACE)
-    if not text or _begins(text, listed):
-        return None
-    try:
-        row = trajectory(source, text)["trajectory"]
-    except UserError:
-        return None
-    outcome = st.session_state.get(link.OUTCOME)
-    if row["workload"] != workload or outcome not in (_ANY, row["outcome"]):
-        return None
-    return {str(text) if text == row["root_span_id"] else str(row["trace_id"]): row}
-
-
 def _begins(text: str, listed: Mapping[str, Row]) -> str | None:
     found = [trace for trace in listed if trace.startswith(text.lower())]
     return found[0] if len(found) == 1 else None
 
 
-def _words(trace: str, row: Row, causes: Mapping[tuple[str, float], Explained]) -> str:
-    words = [seconds(row["duration_s"]), f"{count(row['hop_count'])} hops"]
-    if row["outcome"] != "ok":
-        words.append(str(row["outcome"]).replace("_", " "))
-    why = causes.get((row["trace_id"], row["duration_s"]))
-    if why is not None and why.parts and why.excess_s > 0:
-        words.append(f"{seconds(why.excess_s, signed=True)}: {why.parts[0].detail.replace('`', '')}")
-    return " · ".join([*words, f"{row['started_at']:%Y-%m-%d %H:%M}", trace[:12]])
-
-
-def _headline(row: Row, plan: budgets.Allocation | None, why: Explained | None) -> None:
+def _headline(row: Row, deadline_s: float | None, why: Explained | None) -> None:
     columns = st.columns(5, border=True)
     columns[0].metric("Took", seconds(row["duration_s"]))
-    if plan is not None:
-        finish_s = row["duration_s"] if plan.binds == "last" else row["answer_start_s"]
-        if finish_s is not None:
-            left_s = plan.deadline_s - finish_s
-            columns[1].metric("Late by" if left_s < 0 else "In time by", seconds(abs(left_s)))
-        else:
-            columns[1].metric("Answer started", "-")
+    if deadline_s is not None:
+        left_s = deadline_s - row["duration_s"]
+        columns[1].metric("Late by" if left_s < 0 else "In time by", seconds(abs(left_s)))
+    else:
+        columns[1].metric("Outcome", str(row["outcome"]).replace("_", " ").capitalize())
     columns[2].metric("Against a typical one", seconds(why.excess_s, signed=True) if why is not None else "-")
     columns[3].metric("Hops", count(row["hop_count"]))
     columns[4].metric("Work", seconds(row["work_s"]))
+
+
+def _facts(detail: Mapping[str, Any], trace: str) -> None:
+    """Where it can be found again, and its hops as a table."""
+    row = detail["trajectory"]
+    words = [
+        f"`{row['trace_id']}`",
+        f"{row['started_at']:%Y-%m-%d %H:%M:%S} UTC",
+        str(row["outcome"]).replace("_", " "),
+    ]
+    if row["run"]:
+        words.append(f"run {row['run']}")
+    url = trace_url(row["trace_id"])
+    if url is not None:
+        words.append(f"[open in your tracing tool]({url})")
+    words.append(f"`hopbudget explain {trace[:12]}`")
+    st.caption(" · ".join(words))
+    with st.expander("Its hops, in numbers"):
+        st.dataframe(
+            [
+                {
+                    "hop": f"{hop['hop']} #{hop['visit']}",
+                    "model": hop["model"] or "-",
+                    "starts after": seconds(hop["start_s"]),
+                    "took": seconds(hop["duration_s"]),
+                    "TTFT": seconds(hop["ttft_s"]),
+                    "TPOT": seconds(hop["tpot_s"]),
+                    "prompt": "-" if hop["input_tokens"] is None else count(hop["input_tokens"]),
+                    "tokens": "-" if hop["output_tokens"] is None else count(hop["output_tokens"]),
+                    "attempts": "-" if hop["attempts"] is None else count(hop["attempts"]),
+                    "left at its start": seconds(hop["remaining_s"]),
+                    "outcome": str(hop["outcome"]).replace("_", " "),
+                }
+                for hop in detail["hops"]
+            ],
+            hide_index=True,
+        )
 
 
 def _waterfall(drawn: Timeline, plan: budgets.Allocation | None) -> None:

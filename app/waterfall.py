@@ -8,8 +8,8 @@ import altair as alt
 
 from hopbudget.app import look
 from hopbudget.app.axis import TimeAxis
-from hopbudget.app.spending import STREAM
 from hopbudget.app.timeline import Line, Timeline
+from hopbudget.budgets.spending import STREAM
 from hopbudget.units import count, seconds
 
 WHOLE: Final = "all steps"
@@ -24,7 +24,7 @@ _BESIDE: Final = 0.08
 """A budget's mark this near to its bar, as a share of the axis, has the bar's words on its far side."""
 
 
-def waterfall(timeline: Timeline, lines: Sequence[Line], deadline_s: float | None) -> alt.LayerChart:
+def waterfall(timeline: Timeline, lines: Sequence[Line], deadline_s: float | None) -> look.Drawn:
     """Draw these lines of the timeline, under a lane that holds all of them."""
     rule_s = deadline_s if deadline_s is not None and in_sight(timeline, deadline_s) else None
     edge_s = max([timeline.total_s, 1.08 * (rule_s or 0.0), 1e-9, *(line.end_s for line in timeline.lines)])

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from bench import capture_cost, import_speed, imports, receiver
+from bench import app_speed, budgets_speed, capture_cost, import_speed, imports, limits_cost, receiver
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 
@@ -19,8 +19,11 @@ _PEERS = re.compile(r"<!-- peers -->.*<!-- /peers -->\n?", re.DOTALL)
 SECTIONS: dict[str, Callable[[], str]] = {
     "imports": imports.run,
     "capture_cost": capture_cost.run,
+    "limits": limits_cost.run,
     "import_speed": import_speed.run,
+    "budgets": budgets_speed.run,
     "receiver": receiver.run,
+    "app": app_speed.run,
 }
 
 

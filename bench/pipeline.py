@@ -5,12 +5,20 @@ Each hop's time is lognormal with its own median and spread, all of them slowed 
 between the hops, and the last hop streams its answer.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
 
-from hopbudget.budgets import Hops, Profile, Trajectories, Works
+from hopbudget.budgets import Allocation, Hops, Profile, Trajectories, Works, allocate, deadline_at
+from hopbudget.budgets.auto import in_time, succeeded
+from hopbudget.budgets.folds import Clusters
+from hopbudget.budgets.paired import Estimate, bootstrap
+from hopbudget.budgets.population import population
+from hopbudget.budgets.profile import Bools, Floats, Words
+from hopbudget.budgets.slots import slot_times
+from hopbudget.budgets.stream import final_hops
 
 HOPS: Final = 8
 MEDIANS_S: Final = (0.5, 3.5, 0.8, 2.6, 0.6, 1.7, 1.1, 2.2)
@@ -35,7 +43,7 @@ class Shape:
 ALIKE: Final = Shape(medians_s=(1.6,) * HOPS, spreads=(0.6,) * HOPS)
 
 
-def make(trajectories: int, seed: int, shape: Shape = Shape()) -> Profile:  # noqa: B008 - frozen
+def make(trajectories: int, seed: int, shape: Shape = Shape()) -> Profile:
     """So many trajectories of the pipeline."""
     random = np.random.default_rng(seed)
     n, k = trajectories, len(shape.medians_s)
@@ -47,17 +55,16 @@ def make(trajectories: int, seed: int, shape: Shape = Shape()) -> Profile:  # no
     hop_s = np.where(straggles, 3 * hop_s * (1 + random.pareto(1.5, (n, k))), hop_s)
     tool_s = shape.work_s * np.exp(0.5 * random.standard_normal((n, k)))
     tool_s[:, -1] = 0.0
-    start_s = np.cumsum(hop_s + tool_s, axis=1) - hop_s - tool_s
-    duration_s = hop_s.sum(axis=1) + tool_s.sum(axis=1)
     tokens = np.maximum(2, np.round(np.exp(5.0 + 0.6 * z[:, -1])))
-    return _profile(hop_s, tool_s, start_s, duration_s, tokens, shape)
+    return _profile(hop_s, tool_s, tokens, stream=shape.stream)
 
 
-def _profile(hop_s: Any, tool_s: Any, start_s: Any, duration_s: Any, tokens: Any, shape: Shape) -> Profile:
+def _profile(hop_s: Any, tool_s: Any, tokens: Any, *, stream: bool) -> Profile:
     n, k = hop_s.shape
+    start_s = np.cumsum(hop_s + tool_s, axis=1) - hop_s - tool_s
     rows = np.repeat(np.arange(n), k)
     names = np.array([f"step {column + 1}" for column in range(k)], dtype=object)
-    final = np.tile(np.arange(k) == k - 1, n) & shape.stream
+    final = np.tile(np.arange(k) == k - 1, n) & stream
     flat_s = hop_s.ravel()
     ttft_s = np.where(final, 0.3 * flat_s, np.nan)
     counted = np.where(final, np.repeat(tokens, k), np.nan)
@@ -94,7 +101,7 @@ def _profile(hop_s: Any, tool_s: Any, start_s: Any, duration_s: Any, tokens: Any
         trace_id=np.array([f"{row:032x}" for row in range(n)], dtype=object),
         workload=_words(n, "pipeline"),
         started_at=1_700_000_000.0 + 60.0 * np.arange(n),
-        duration_s=duration_s,
+        duration_s=hop_s.sum(axis=1) + tool_s.sum(axis=1),
         work_s=tool_s.sum(axis=1),
         answer_start_s=start_s[:, -1] + 0.3 * hop_s[:, -1],
         outcome=_words(n, "ok"),
@@ -109,19 +116,55 @@ def _words(n: int, word: str) -> Any:
 
 def _table(table: Any, rows: int, **known: Any) -> Any:
     """The table with these columns; every other one as if nothing had been observed."""
-    blank = {"Words": _words(rows, ""), "Bools": np.zeros(rows, dtype=np.bool_), "Floats": np.full(rows, np.nan)}
-    columns = {}
-    for field in fields(table):
-        kind = str(field.type)
-        alias = next(
-            (name for name in blank if name == kind or getattr(field.type, "__args__", None) and name in kind), None
-        )
-        columns[field.name] = known[field.name] if field.name in known else blank[alias or _alias(field.type)]
-    return table(**columns)
+    blank = {Words: _words(rows, ""), Bools: np.zeros(rows, dtype=np.bool_), Floats: np.full(rows, np.nan)}
+    return table(**{field.name: known.get(field.name, blank.get(field.type)) for field in fields(table)})
 
 
-def _alias(of_type: Any) -> str:
-    text = str(of_type)
-    if "object_" in text or "object" in text:
-        return "Words"
-    return "Bools" if "bool" in text else "Floats"
+@dataclass(frozen=True)
+class HeldOut:
+    """Shares of held-out trajectories that kept every budget and the deadline."""
+
+    auto: Estimate
+    eighth: Estimate
+    """Each of the hops within D / 8, and the deadline met: nothing is set aside for tools."""
+    equal: Estimate
+    """Equal budgets for every place, tools and stream too."""
+    alone: Estimate
+    """The deadline met."""
+    gain: Estimate
+    """auto / eighth"""
+    gain_over_equal: Estimate
+
+
+def held_out(trajectories: int, seeds: Iterable[int], shape: Shape = Shape()) -> HeldOut:
+    """Learn on one set of trajectories, at the p90 of its durations, and score on another, seed by seed."""
+    columns: dict[str, list[Any]] = {name: [] for name in ("auto", "eighth", "equal", "alone")}
+    for seed in seeds:
+        learned, judged = make(trajectories, 2 * seed, shape), make(trajectories, 2 * seed + 1, shape)
+        deadline_s = deadline_at(learned, 90)
+        times = slot_times(judged, population(judged, "last"), "name", final_hops(judged))
+        for name, method in (("auto", "auto"), ("equal", "equal")):
+            plan = allocate(learned, deadline_s, method=method)
+            budgets = _budgets(plan, times.names)
+            columns[name].append(succeeded(times, budgets, deadline_s))
+        in_hops = judged.hops.duration_s.reshape(-1, len(shape.medians_s))
+        alone = in_time(times, deadline_s)
+        columns["alone"].append(alone)
+        columns["eighth"].append(alone * (in_hops <= deadline_s / in_hops.shape[1]).all(axis=1))
+    kept = {name: np.concatenate(parts) for name, parts in columns.items()}
+    n = len(kept["alone"])
+    each = Clusters("trajectory", np.arange(n), ("",) * n)
+    ones = np.ones(n)
+    shares = {name: bootstrap(values, ones, each) for name, values in kept.items()}
+    return HeldOut(
+        **shares,
+        gain=bootstrap(kept["auto"], kept["eighth"], each),
+        gain_over_equal=bootstrap(kept["auto"], kept["equal"], each),
+    )
+
+
+def _budgets(plan: Allocation, names: tuple[str, ...]) -> Any:
+    found = {slot.slot: slot.budget_s for slot in plan.slots}
+    found["work"] = plan.work_s
+    found["stream"] = plan.stream.budget_s if plan.stream else 0.0
+    return np.array([found[name] if found[name] or name != "work" else np.inf for name in names])

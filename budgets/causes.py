@@ -1,17 +1,16 @@
 """Why a trajectory took longer than usual: parts that add up exactly.
 
-The reference is the middle of what came well, the trajectories between the 45th and the 55th percentile. For each hop
-name k with n_k hops in the trajectory (and n0_k, f0_k, a0_k, r0_k the reference's mean number of hops and means per
-hop), and with F, A, R from `expectation.split_hops`:
+The reference is the middle of what came well, the trajectories between the 45th and the 55th percentile. Each hop is
+split into parts by `hop_parts`: prompt, first token, retries, backoff, answer, stalls, client's lag, and pace (the
+rest). For each hop name k with n_k hops in the trajectory, n0_k the reference's mean number of hops, and x0_k the
+reference's mean per hop of part X:
 
-    visits       (n_k - n0_k) * (f0_k + a0_k + r0_k)
-    first_token  sum F - n_k * f0_k
-    answers      sum A - n_k * a0_k
-    pace         sum R - n_k * r0_k
+    visits       (n_k - n0_k) * sum over parts of x0_k
+    part X       sum of X - n_k * x0_k, for each part
     tools        time at work of one name, minus the reference's
     overlap      what hops that ran side by side saved, compared with the reference
 
-A sum over all of them is T - T_ref, whatever the line's fit.
+A sum over all of them is T - T_ref, whatever the lines' fit. A part that no hop of a name has is no column.
 """
 
 from collections.abc import Iterator
@@ -20,15 +19,28 @@ from typing import Final, Literal, get_args
 
 import numpy as np
 
-from hopbudget.budgets import words
+from hopbudget.budgets import hop_parts, words
 from hopbudget.budgets.allocation import CannotAllocateError
-from hopbudget.budgets.expectation import fit_lines, split_hops
+from hopbudget.budgets.expectation import known_prompts
 from hopbudget.budgets.labels import Labels, encode
 from hopbudget.budgets.profile import Bools, Floats, Profile
 from hopbudget.budgets.quantiles import FINISHED, among
 
-CauseKind = Literal["visits", "first_token", "answers", "pace", "tools", "overlap"]
+CauseKind = Literal[
+    "visits",
+    "answers",
+    "prompt",
+    "first_token",
+    "retries",
+    "backoff",
+    "pace",
+    "stalls",
+    "client_lag",
+    "tools",
+    "overlap",
+]
 CAUSE_KINDS: Final[tuple[CauseKind, ...]] = get_args(CauseKind)
+_PARTS: Final[tuple[CauseKind, ...]] = tuple(kind for kind in CAUSE_KINDS if kind in hop_parts.HopParts.__slots__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +52,10 @@ class Part:
     """The hop's or the work's name; "" for time that belongs to none."""
     seconds: float
     count: float | None
-    """More than the reference of: hops (`visits`), output tokens (`answers`), calls (`tools`). None where unknown."""
+    """More than the reference of: hops (`visits`), output tokens (`answers`), prompt tokens (`prompt`), calls
+    (`tools`). None where unknown."""
     estimated: bool = False
-    """The first token of these hops was not observed: their prompts' size stands for it, by the line's fit."""
+    """The first token of these hops was not observed: their prompts' cost is read off durations (`prompt`)."""
 
     @property
     def detail(self) -> str:
@@ -174,23 +187,28 @@ def _hop_columns(profile: Profile, middle: Bools) -> Iterator[_Column]:
     if not len(hops.hop):
         return
     labels = encode([str(name) for name in hops.hop])
-    parts = split_hops(hops, fit_lines(hops))
-    ones = np.ones(len(hops.hop))
-    n = _sums(labels, hops.trajectory, ones, rows)
-    first, answer, rest = (
-        _sums(labels, hops.trajectory, part, rows) for part in (parts.first_token_s, parts.answer_s, parts.rest_s)
-    )
-    tokens = _sums(labels, hops.trajectory, hops.output_tokens, rows)
-    first0, answer0, rest0, tokens0 = (_per_hop(part, n, middle) for part in (first, answer, rest, tokens))
+    n = _sums(labels, hops.trajectory, np.ones(len(hops.hop)), rows)
     n0 = n[middle].mean(axis=0)
+    parts = hop_parts.split(hops)
+    sums: dict[CauseKind, Floats] = {
+        kind: _sums(labels, hops.trajectory, getattr(parts, kind), rows) for kind in _PARTS
+    }
+    counts: dict[CauseKind, Floats] = {
+        "answers": _sums(labels, hops.trajectory, hops.output_tokens, rows),
+        "prompt": _sums(labels, hops.trajectory, known_prompts(hops), rows),
+    }
+    means = {kind: _per_hop(total, n, middle) for kind, total in sums.items()}
+    usual_counts = {kind: _per_hop(total, n, middle) for kind, total in counts.items()}
+    each = np.sum(list(means.values()), axis=0)
     unknown = np.full(rows, np.nan)
     observed = np.bincount(labels.code, weights=~np.isnan(hops.ttft_s), minlength=len(labels.names)) > 0
     for k, name in enumerate(labels.names):
-        each = first0[k] + answer0[k] + rest0[k]
-        yield _Column("visits", name, (n[:, k] - n0[k]) * each, n[:, k] - n0[k])
-        yield _Column("first_token", name, first[:, k] - n[:, k] * first0[k], unknown, estimated=not observed[k])
-        yield _Column("answers", name, answer[:, k] - n[:, k] * answer0[k], tokens[:, k] - n[:, k] * tokens0[k])
-        yield _Column("pace", name, rest[:, k] - n[:, k] * rest0[k], unknown)
+        yield _Column("visits", name, (n[:, k] - n0[k]) * each[k], n[:, k] - n0[k])
+        for kind, total in sums.items():
+            if total[:, k].any():
+                count = counts[kind][:, k] - n[:, k] * usual_counts[kind][k] if kind in counts else unknown
+                estimated = kind == "prompt" and not observed[k]
+                yield _Column(kind, name, total[:, k] - n[:, k] * means[kind][k], count, estimated=estimated)
 
 
 def _per_hop(sums: Floats, n: Floats, middle: Bools) -> Floats:
@@ -223,18 +241,20 @@ def _words(part: Part) -> str:
         count = round(abs(part.count or 0.0))
         many = f"{count} " if count else ""
         return f"{many}{'more' if more else 'fewer'} {name} visit{'s' if count != 1 else ''}"
-    if part.kind == "first_token" and part.estimated:
-        return f"{'larger' if more else 'smaller'} {name} prompts"
-    if part.kind == "first_token":
-        return f"{'later' if more else 'earlier'} first token in {name}"
-    if part.kind == "answers":
-        return f"{'longer' if more else 'shorter'} {name} answers"
-    if part.kind == "pace":
-        return f"{'slower' if more else 'faster'} {name} than its tokens explain"
-    if part.kind == "tools":
-        return (
-            f"{'more' if more else 'less'} time in {name}"
-            if name
-            else f"{'more' if more else 'less'} time between steps"
-        )
-    return "hops less side by side" if more else "hops more side by side"
+    if part.kind == "tools" and not name:
+        return f"{'more' if more else 'less'} time between steps"
+    return _PHRASES[part.kind][0 if more else 1].format(name)
+
+
+_PHRASES: Final[dict[CauseKind, tuple[str, str]]] = {
+    "answers": ("longer {} answers", "shorter {} answers"),
+    "prompt": ("larger {} prompts", "smaller {} prompts"),
+    "first_token": ("later first token in {}", "earlier first token in {}"),
+    "retries": ("more time in failed attempts of {}", "less time in failed attempts of {}"),
+    "backoff": ("more waiting between attempts of {}", "less waiting between attempts of {}"),
+    "pace": ("slower {} than its tokens explain", "faster {} than its tokens explain"),
+    "stalls": ("more stalling in {}", "less stalling in {}"),
+    "client_lag": ("{} more held up by the client", "{} less held up by the client"),
+    "tools": ("more time in {}", "less time in {}"),
+    "overlap": ("hops less side by side", "hops more side by side"),
+}

@@ -17,12 +17,18 @@ class Distribution:
 
     points: Floats
     shares: Floats
+    mean_s: float
     seconds: Floats
     censored: Bools
+    weight: Floats | None = None
+    """Of each of `seconds`; None where all weigh the same."""
 
     def share(self, budget_s: Floats | float) -> Floats:
         """F at these budgets."""
-        return share_within(np.asarray(budget_s, dtype=np.float64), self.seconds, self.censored)
+        if not self.censored.any():
+            steps: Floats = np.concatenate([[0.0], self.shares])
+            return steps[np.searchsorted(self.points, np.asarray(budget_s, dtype=np.float64), side="right")]
+        return share_within(np.asarray(budget_s, dtype=np.float64), self.seconds, self.censored, self.weight)
 
     def quantile(self, level: Floats | float) -> Floats:
         """The smallest point with F >= level; the largest point where no finite one has; 0 at level 0 and below."""
@@ -34,11 +40,18 @@ class Distribution:
 
     def mean(self) -> float:
         """Mean of what came to its end; 0 where nothing did."""
-        ended = self.seconds[~self.censored & np.isfinite(self.seconds)]
-        return float(np.sort(ended).mean()) if len(ended) else 0.0
+        return self.mean_s
 
 
-def distribution(seconds: Floats, censored: Bools) -> Distribution:
+def distribution(seconds: Floats, censored: Bools, weight: Floats | None = None) -> Distribution:
     """Of seconds where +inf never came to an end and `censored` ones are lower bounds."""
-    points = np.unique(seconds[~censored & np.isfinite(seconds)])
-    return Distribution(points, share_within(points, seconds, censored), seconds, censored)
+    came = ~censored & np.isfinite(seconds)
+    points, where = np.unique(seconds[came], return_inverse=True)
+    counts = np.bincount(where, weights=None if weight is None else weight[came], minlength=len(points))
+    total = float(counts.sum())
+    mean_s = float((points * counts).sum()) / total if total > 0 else 0.0
+    if weight is None and not censored.any():
+        shares: Floats = np.cumsum(counts) / len(seconds)
+    else:
+        shares = share_within(points, seconds, censored, weight)
+    return Distribution(points, shares, mean_s, seconds, censored, weight)

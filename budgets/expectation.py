@@ -1,6 +1,5 @@
 """What a hop of so many tokens should have taken, by model."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +10,8 @@ from hopbudget.budgets.quantiles import FINISHED, among
 
 OWN_LINE: Final = 20
 """A model with fewer usable hops than this shares a line with all the others."""
+LINE_ROWS: Final = 4000
+"""A line is fitted to this many hops at most: of more, to every k-th in order of tokens, prompt and time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +23,18 @@ class Line:
     per_output_token_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class HopParts:
-    """A hop's duration as first token + answer + rest, by hop; the three add up to the duration."""
-
-    first_token_s: Floats
-    answer_s: Floats
-    rest_s: Floats
-
-
 def fit_line(duration_s: Floats, prompt: Floats, output: Floats) -> Line:
     """The line with the least absolute deviations: min sum |dur - a - p prompt - c output| with p, c >= 0.
 
     Solved through its dual, which has only three rows: max sum_i dur_i y_i with sum y = 0, prompt.y <= 0, output.y <= 0
-    and |y_i| <= 1; a, p and c are its multipliers.
+    and |y_i| <= 1; a, p and c are its multipliers. Of more than `LINE_ROWS` hops, evenly spaced ones are taken.
     """
     from scipy.optimize import linprog
 
+    if len(duration_s) > LINE_ROWS:
+        order = np.lexsort((duration_s, prompt, output))
+        rows = order[np.linspace(0, len(order) - 1, LINE_ROWS).astype(np.int64)]
+        duration_s, prompt, output = duration_s[rows], prompt[rows], output[rows]
     unit = float(np.median(duration_s)) or 1.0
     prompt_unit, output_unit = (max(float(np.mean(tokens)), 1.0) for tokens in (prompt, output))
     solved = linprog(
@@ -75,9 +71,15 @@ def fit_lines(hops: Hops) -> dict[str, Line]:
     return lines
 
 
+def prompt_tokens(hops: Hops) -> Floats:
+    """What a provider has to read of each prompt: input tokens, less the cached ones where those are known."""
+    uncached: Floats = np.maximum(hops.input_tokens - np.nan_to_num(hops.cached_tokens), 0.0)
+    return uncached
+
+
 def known_prompts(hops: Hops) -> Floats:
-    """Prompt tokens, with the model's median for a hop without; 0 where a model's prompts are not known at all."""
-    prompt = hops.input_tokens.copy()
+    """`prompt_tokens`, with the model's median for a hop without; 0 where a model's prompts are not known at all."""
+    prompt = prompt_tokens(hops)
     if not np.isnan(prompt).any():
         return prompt
     models = np.array([str(model) for model in hops.model], dtype=object)
@@ -86,21 +88,3 @@ def known_prompts(hops: Hops) -> Floats:
         known = prompt[of_model & ~np.isnan(prompt)]
         prompt[of_model & np.isnan(prompt)] = float(np.median(known)) if len(known) else 0.0
     return prompt
-
-
-def split_hops(hops: Hops, lines: Mapping[str, Line]) -> HopParts:
-    """First token F = a + p * prompt (TTFT itself where recorded), answer A = c * output, rest R = duration - F - A.
-
-    A hop whose output tokens are not known has no A; if its first token is not known either, all of it is rest.
-    """
-    none = Line(0.0, 0.0, 0.0)
-    of_hop = [lines.get(str(model), none) for model in hops.model]
-    a, p, c = (
-        np.array([getattr(line, name) for line in of_hop], dtype=np.float64)
-        for name in ("a_s", "per_prompt_token_s", "per_output_token_s")
-    )
-    counted = ~np.isnan(hops.output_tokens)
-    expected = np.where(counted, a + p * known_prompts(hops), 0.0)
-    first = np.where(np.isnan(hops.ttft_s), expected, hops.ttft_s)
-    answer = np.where(counted, c * np.nan_to_num(hops.output_tokens), 0.0)
-    return HopParts(first, answer, np.nan_to_num(hops.duration_s) - first - answer)

@@ -8,23 +8,34 @@ from hopbudget.budgets import words
 from hopbudget.budgets.allocation import Feasibility, Verdict
 from hopbudget.budgets.population import Population
 from hopbudget.budgets.profile import Floats
-from hopbudget.budgets.quantiles import attained, clopper_pearson, order_statistic_interval, smallest_n
+from hopbudget.budgets.quantiles import (
+    attained,
+    clopper_pearson,
+    effective_n,
+    order_statistic_interval,
+    smallest_n,
+)
 
 
 def feasibility(people: Population, deadline_s: float, percentile: float) -> Feasibility:
     """The share in time with its interval, the smallest deadline with its own, and a verdict.
 
     Infeasible: even the interval's upper end is below the target. Feasible: the share reaches the target, and there are
-    enough trajectories for an order statistic to bound that percentile. Undecided: else.
+    enough trajectories for an order statistic to bound that percentile. Undecided: else. With weights, n is the
+    effective number of trajectories.
     """
     p = percentile / 100
-    known = ~(people.censored & (people.finish_s < deadline_s))
-    n = int(np.count_nonzero(known))
-    met = int(np.count_nonzero(~people.censored & (people.finish_s <= deadline_s)))
+    weight = np.ones(len(people.rows)) if people.weight is None else people.weight
+    unknown = people.censored & (people.finish_s < deadline_s)
+    made_it = ~people.censored & (people.finish_s <= deadline_s)
+    n = count_of(weight[~unknown])
+    total = float(weight[~unknown].sum())
+    share = float(weight[made_it].sum()) / total if total else 0.0
+    met = round(share * n, 9)
     low, high = clopper_pearson(met, n)
     smallest, smallest_low, smallest_high = smallest_deadline(people, p)
-    share = met / n if n else 0.0
     verdict = _verdict(share, high, n, p)
+    everyone = float(weight.sum())
     return Feasibility(
         p_deadline=share,
         p_low=low,
@@ -33,17 +44,35 @@ def feasibility(people: Population, deadline_s: float, percentile: float) -> Fea
         min_deadline_low_s=smallest_low,
         min_deadline_high_s=smallest_high,
         verdict=verdict,
-        needs=_needs(met, n, p, smallest) if verdict == "undecided" else None,
+        needs=_needs(met, int(n), p, smallest) if verdict == "undecided" else None,
+        possible_low=float(weight[made_it].sum()) / everyone if everyone else math.nan,
+        possible_high=float(weight[made_it | unknown].sum()) / everyone if everyone else math.nan,
+        extrapolated=bool((people.timed_out & unknown).any()),
     )
+
+
+def count_of(weight: Floats) -> float:
+    """How many trajectories: the number of those that all weigh 1, the effective number otherwise."""
+    return float(len(weight)) if bool((weight == 1.0).all()) else effective_n(weight)
 
 
 def smallest_deadline(people: Population, p: float) -> tuple[float, float, float]:
     """The smallest deadline that a share p meets, with order statistics that enclose it at 95%."""
-    smallest = attained(people.finish_s, people.censored, p)
+    smallest = attained(people.finish_s, people.censored, p, people.weight)
     known = ~(people.censored & (people.finish_s < smallest))
-    counted = np.sort(np.where(people.censored, np.inf, people.finish_s)[known])
-    low, high = order_statistic_interval(len(counted), p)
-    return smallest, _ranked(counted, low), _ranked(counted, high)
+    counted = np.where(people.censored, np.inf, people.finish_s)[known]
+    order = np.argsort(counted, kind="stable")
+    if people.weight is None:
+        low, high = order_statistic_interval(len(counted), p)
+        return smallest, _ranked(counted[order], low), _ranked(counted[order], high)
+    # With weights, ranks become levels of the weighted distribution, out of the effective number of trajectories.
+    weight = people.weight[known][order]
+    n = max(int(effective_n(weight)), 1)
+    low, high = order_statistic_interval(n, p)
+    reached = np.cumsum(weight) / float(weight.sum())
+    places = [int(np.searchsorted(reached, rank / n - 1e-12)) + 1 if 1 <= rank <= n else rank for rank in (low, high)]
+    upper = places[1] if high <= n else len(counted) + 1
+    return smallest, _ranked(counted[order], places[0]), _ranked(counted[order], upper)
 
 
 def _ranked(ordered: Floats, rank: int) -> float:
@@ -52,13 +81,13 @@ def _ranked(ordered: Floats, rank: int) -> float:
     return float(ordered[rank - 1]) if rank <= len(ordered) else math.inf
 
 
-def _verdict(share: float, high: float, n: int, p: float) -> Verdict:
+def _verdict(share: float, high: float, n: float, p: float) -> Verdict:
     if n and high < p:
         return "infeasible"
     return "feasible" if share >= p and n >= smallest_n(p) else "undecided"
 
 
-def _needs(met: int, n: int, p: float, smallest_s: float) -> str:
+def _needs(met: float, n: int, p: float, smallest_s: float) -> str:
     target = f"p{100 * p:g}"
     fewest = smallest_n(p)
     if n < fewest:

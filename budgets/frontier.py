@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from hopbudget.budgets.distribution import Distribution
 from hopbudget.budgets.profile import Floats
 
-POINTS: Final = 160
+POINTS: Final = 128
 """How many of a distribution's points are offered, and"""
-STATES: Final = 640
+STATES: Final = 512
 """how many combinations are carried from one place to the next, at most. Below both, the answer is exact."""
 
 
@@ -65,10 +65,11 @@ def _offers(d: Distribution) -> Floats:
 
 def _undominated(sums: Floats, values: Floats) -> NDArray[np.intp]:
     """Indices of combinations, by rising seconds, each worth more than every cheaper one."""
-    order = np.lexsort((-values, sums))
+    order = np.argsort(sums)
     best = np.maximum.accumulate(values[order])
-    better = np.concatenate([[True], best[1:] > best[:-1]])
-    chosen: NDArray[np.intp] = order[better]
+    better = order[np.concatenate([[True], best[1:] > best[:-1]])]
+    s = sums[better]
+    chosen: NDArray[np.intp] = better[np.concatenate([s[1:] != s[:-1], [True]])]
     return chosen
 
 

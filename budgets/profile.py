@@ -34,6 +34,7 @@ class Trajectories:
     outcome: Words  # the trajectory's outcome, see hopbudget.tracing.vocabulary.OUTCOMES
     complete: Bools  # False where the root never came
     intervened: Bools  # we degraded, hedged, cut or refused something in it
+    deadline_s: Floats  # the deadline it ran under; NaN where it had none
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,19 @@ class Hops:
     duration_s: Floats
     ttft_s: Floats
     ttfa_s: Floats
+    attempt_ttft_s: Floats  # from the attempt that answered to its first token
     tpot_s: Floats
     input_tokens: Floats
+    cached_tokens: Floats  # of the input, those that the provider had in its cache
     output_tokens: Floats  # N
     n_is_chunks: Bools  # N was counted in chunks: it enters no TPOT objective and no token budget
     attempts: Floats
-    backoff_s: Floats
+    backoff_s: Floats  # waiting between attempts
+    stalled_s: Floats  # by how much gaps of the stream passed its stall threshold, summed: max(1 s, 10 median gaps)
+    consumer_s: Floats  # of the gaps, the time that the reader itself took between two chunks
+    client_lag_s: Floats  # how late the event loop of the client ran
     outcome: Words
+    limit_hit: Words  # which limit of ours ended it: first_token, stall, completion; "" for none
 
 
 @dataclass(frozen=True, slots=True)

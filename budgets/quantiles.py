@@ -7,7 +7,7 @@ time-out only says "longer than this".
 
 import math
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from scipy import special
@@ -23,7 +23,7 @@ ALPHA: Final = 0.05
 
 def among(words: Words | Iterable[str], wanted: frozenset[str]) -> Bools:
     """A mask: which of the words are among those wanted."""
-    return np.fromiter((word in wanted for word in words), dtype=np.bool_)
+    return np.fromiter(map(wanted.__contains__, words), dtype=np.bool_)
 
 
 def plain_quantile(values: Floats, outcomes: Words, p: float) -> float:
@@ -44,27 +44,51 @@ def attained_quantile(values: Floats, outcomes: Words, p: float) -> float:
     return attained(np.where(among(words, NEVER), np.inf, times), among(words, CENSORED), p)
 
 
-def attained(times: Floats, censored: Bools, p: float) -> float:
+def attained(times: Floats, censored: Bools, p: float, weight: Floats | None = None) -> float:
     """`attained_quantile` of times where +inf never finishes and `censored` ones are lower bounds."""
     if not len(times):
         return math.nan
     events = np.sort(times[~censored & np.isfinite(times)])
-    reached = share_within(events, times, censored)
+    reached = share_within(events, times, censored, weight)
     enough = np.flatnonzero(reached >= p - 1e-12)
     return float(events[enough[0]]) if len(enough) else math.inf
 
 
-def share_within(limits: Floats, times: Floats, censored: Bools) -> Floats:
+def share_within(limits: Floats, times: Floats, censored: Bools, weight: Floats | None = None) -> Floats:
     """For each limit the share of times within it: #{t <= limit} / #{not censored before the limit}.
 
     The reduced-sample estimator. It never falls when the limit rises, because what leaves the count was in no
-    numerator. A time censored exactly at the limit is past it. 0 where nothing is left to count.
+    numerator. A time censored exactly at the limit is past it. 0 where nothing is left to count. With a `weight` for
+    each time, weights are counted instead of times.
     """
+    if weight is not None:
+        return _weighted_share_within(limits, times, censored, weight)
     events = np.sort(times[~censored])
     bounds = np.sort(times[censored])
     within = np.searchsorted(events, limits, side="right")
     counted = len(times) - np.searchsorted(bounds, limits, side="left")
     return np.divide(within, counted, out=np.zeros(np.shape(limits)), where=counted > 0)
+
+
+def _weighted_share_within(limits: Floats, times: Floats, censored: Bools, weight: Floats) -> Floats:
+    within = _weight_up_to(limits, times[~censored], weight[~censored], side="right")
+    gone = _weight_up_to(limits, times[censored], weight[censored], side="left")
+    counted = float(weight.sum()) - gone
+    share = np.divide(within, counted, out=np.zeros(np.shape(limits)), where=counted > 1e-12 * float(weight.sum()))
+    return np.minimum(share, 1.0)
+
+
+def _weight_up_to(limits: Floats, times: Floats, weight: Floats, side: Literal["left", "right"]) -> Floats:
+    order = np.argsort(times, kind="stable")
+    running = np.concatenate([[0.0], np.cumsum(weight[order])])
+    summed: Floats = running[np.searchsorted(times[order], limits, side=side)]
+    return summed
+
+
+def effective_n(weight: Floats) -> float:
+    """How many trajectories of equal weight say as much: (sum w)^2 / sum w^2 (Kish 1965)."""
+    squares = float(np.sum(weight * weight))
+    return float(weight.sum()) ** 2 / squares if squares else 0.0
 
 
 def rank(n: int, p: float) -> int:
@@ -88,8 +112,11 @@ def smallest_n(p: float, alpha: float = ALPHA) -> int:
     return math.ceil(math.log(alpha) / math.log(p) - 1e-9)
 
 
-def clopper_pearson(successes: int, n: int, alpha: float = ALPHA) -> tuple[float, float]:
-    """The exact binomial interval of a share, by the quantiles of the beta distribution (Clopper and Pearson 1934)."""
+def clopper_pearson(successes: float, n: float, alpha: float = ALPHA) -> tuple[float, float]:
+    """The exact binomial interval of a share, by the quantiles of the beta distribution (Clopper and Pearson 1934).
+
+    With an effective n, which need not be whole, it is the same quantiles.
+    """
     if n == 0:
         return 0.0, 1.0
     low = float(special.betaincinv(successes, n - successes + 1, alpha / 2)) if successes else 0.0

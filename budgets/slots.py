@@ -5,7 +5,7 @@ number (`visit`). Its seconds in a trajectory are the union of its hops' interva
 become one stage, because seconds spent together are spent once. The final stream and work stand beside the slots.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -41,6 +41,21 @@ class Times:
     finish_s: Floats
     """When the trajectory finished, by row, with `finish_censored` as in `Population`."""
     finish_censored: Bools
+    weight: Floats | None = None
+    """How much each trajectory counts, by row; None where all count the same."""
+
+    def take(self, rows: Ints) -> "Times":
+        """The same places with only these trajectories."""
+        return replace(
+            self,
+            seconds=self.seconds[rows],
+            censored=self.censored[rows],
+            timed_out=self.timed_out[rows],
+            visits=self.visits[rows],
+            finish_s=self.finish_s[rows],
+            finish_censored=self.finish_censored[rows],
+            weight=None if self.weight is None else self.weight[rows],
+        )
 
     def place(self, column: int) -> tuple[Floats, Bools]:
         """One column: its seconds, and which of them are lower bounds."""
@@ -86,6 +101,7 @@ def slot_times(profile: Profile, people: Population, kind: SlotKind, finals: Boo
         visits=marks.visits,
         finish_s=people.finish_s,
         finish_censored=people.censored,
+        weight=people.weight,
     )
 
 

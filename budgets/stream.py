@@ -1,7 +1,7 @@
 """The final stream's own objectives: how long until it starts, how fast it goes on, how long it may get."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -9,26 +9,14 @@ import numpy as np
 from hopbudget.budgets import words
 from hopbudget.budgets.allocation import Binds, Slot, StreamBudget
 from hopbudget.budgets.profile import Bools, Floats, Profile
-from hopbudget.budgets.quantiles import CENSORED, NEVER, among, attained, rank, share_within
+from hopbudget.budgets.quantiles import attained, rank, share_within
+from hopbudget.budgets.stream_sizes import Streams, joint, observe, stream_sizes
+from hopbudget.budgets.stream_sizes import evaluate as by_size
 
+ENOUGH: Final = 200
+"""With fewer final streams, their limits are judged on all streams."""
 SHORT: Final = 0.1
 """An answer no longer than this quantile of N is short."""
-
-
-@dataclass(frozen=True, slots=True)
-class Streams:
-    """What was observed of final streams, one entry each; NaN where it was not."""
-
-    ttft_s: Floats
-    """+inf for a stream that failed; a lower bound where `ttft_censored`."""
-    ttft_censored: Bools
-    tpot_s: Floats
-    """0 for a stream of one token, whose pace breaks nothing; +inf for one that failed."""
-    tokens: Floats
-    """N; never one that was counted in chunks."""
-
-    def __len__(self) -> int:
-        return len(self.ttft_s)
 
 
 def final_hops(profile: Profile) -> Bools:
@@ -38,31 +26,11 @@ def final_hops(profile: Profile) -> Bools:
     return finals if bool((finals & ~np.isnan(hops.ttft_s)).any()) else np.zeros(len(finals), dtype=np.bool_)
 
 
-def observe(profile: Profile, finals: Bools) -> Streams:
-    """Read TTFT, TPOT and N of these hops, as attained quantiles count them."""
-    hops = profile.hops
-    failed = among(hops.outcome[finals], NEVER)
-    cut = among(hops.outcome[finals], CENSORED)
-    ttft, tpot = hops.ttft_s[finals], hops.tpot_s[finals]
-    by_chunks = hops.n_is_chunks[finals]
-    tokens = np.where(by_chunks, np.nan, hops.output_tokens[finals])
-    waited = cut & np.isnan(ttft)
-    pace = np.where(by_chunks, np.nan, np.where(tokens == 1, 0.0, tpot))
-    return Streams(
-        ttft_s=np.where(failed, np.inf, np.where(waited, hops.duration_s[finals], ttft)),
-        ttft_censored=waited,
-        tpot_s=np.where(failed & ~by_chunks, np.inf, pace),
-        tokens=np.where(failed | cut, np.nan, tokens),
-    )
-
-
 def joint_share(streams: Streams, ttft_s: float, tpot_s: float) -> float:
     """Share of streams that kept both; those whose answer is not known are left out. NaN of nothing."""
-    late = (streams.ttft_s > ttft_s) | (streams.ttft_censored & (streams.ttft_s >= ttft_s))
-    slow = streams.tpot_s > tpot_s
-    unknown = ~late & ~slow & (streams.ttft_censored | np.isnan(streams.ttft_s) | np.isnan(streams.tpot_s))
-    known = len(streams) - int(np.count_nonzero(unknown))
-    return float(np.count_nonzero(~late & ~slow & ~unknown)) / known if known else math.nan
+    kept = joint(streams, ttft_s, tpot_s)
+    known = kept[~np.isnan(kept)]
+    return float(known.mean()) if len(known) else math.nan
 
 
 def at_level(streams: Streams, level: float) -> tuple[float, float]:
@@ -98,24 +66,48 @@ def _holds(streams: Streams, level: float, p: float) -> bool:
     return joint_share(streams, ttft, math.inf if math.isnan(tpot) else tpot) >= p - 1e-12
 
 
-def stream_budget(streams: Streams, place: Slot, p: float, binds: Binds) -> tuple[StreamBudget, list[str]]:
+def stream_budget(
+    streams: Streams, place: Slot, p: float, binds: Binds, answer_s: float | None = None
+) -> tuple[StreamBudget, list[str]]:
     """What the stream's seconds hold: first token and pace at the level that keeps both for a share p, and N.
 
     N is its p-quantile where that fits into the seconds, else the longest that fits. Where not even a short answer (the
-    `SHORT` quantile of N) fits at that level, the level is lowered until it does, and a note says so.
+    `SHORT` quantile of N) fits at that level, the level is lowered until it does, and a note says so. Where the
+    deadline binds both, the place's seconds go to the last token and `answer_s` of them to the first answer token.
     """
+    wait_s = place.budget_s if answer_s is None else min(answer_s, place.budget_s)
+    budget, notes = _one_size(streams, place, p, binds, wait_s)
+    return replace(budget, answer_s=answer_s, sizes=stream_sizes(streams, p, wait_s)), notes
+
+
+def evaluate(train: Profile, test: Profile, p: float = 0.9) -> dict[str, Any]:
+    """How the limits of final streams learned from `train` hold on `test`.
+
+    Where `train` has few final streams, all streams are learned from and judged. Equally long arrays, one entry a
+    stream: `joint` (1 where first token and pace both held, NaN where that is not known or the model was not learned),
+    `ttft` and `tpot` (each alone), `model`, `trajectory`.
+    """
+    learned, judged = final_hops(train), final_hops(test)
+    if np.count_nonzero(learned) < ENOUGH:
+        learned, judged = (of.hops.streamed & ~np.isnan(of.hops.ttft_s) for of in (train, test))
+    found = by_size(observe(train, learned), observe(test, judged), p)
+    return {"trajectory": test.hops.trajectory[judged], **found}
+
+
+def _one_size(streams: Streams, place: Slot, p: float, binds: Binds, wait_s: float) -> tuple[StreamBudget, list[str]]:
+    """The limits of all models and prompt sizes together."""
     level = joint_level(streams, p)
     ttft, tpot = at_level(streams, level)
     counted = np.sort(streams.tokens[~np.isnan(streams.tokens)])
     if math.isnan(tpot) or not len(counted):
-        ttft = min(ttft, place.budget_s)
+        ttft = min(ttft, wait_s)
         note = (
             "the final stream's pace is not known (its tokens were counted in chunks or not at all): no TPOT, no tokens"
         )
         return _filled(place, level, _share_in_time(streams, ttft), ttft_s=ttft), [note]
     short, most = (int(counted[rank(len(counted), q) - 1]) for q in (min(SHORT, p), p))
     notes = []
-    if binds == "last" and (lower := _fitting_level(streams, level, place.budget_s, short)) < level:
+    if binds != "answer" and (lower := _fitting_level(streams, level, place.budget_s, short)) < level:
         notes.append(
             f"the stream's {words.seconds(place.budget_s)} would not hold even a short answer ({short} tokens) at the "
             f"level that keeps first token and pace together {100 * p:g}% of the time (p{100 * level:.3g} of each), so "
@@ -123,8 +115,8 @@ def stream_budget(streams: Streams, place: Slot, p: float, binds: Binds) -> tupl
         )
         level = lower
         ttft, tpot = at_level(streams, level)
-    fits = _longest(ttft, tpot, place.budget_s, most) if binds == "last" else most
-    ttft = min(ttft, place.budget_s)
+    fits = _longest(ttft, tpot, place.budget_s, most) if binds != "answer" else most
+    ttft = min(ttft, wait_s)
     filled = _filled(place, level, joint_share(streams, ttft, tpot), ttft_s=ttft, tpot_s=tpot, tokens=fits)
     return replace(filled, tokens_percentile=100 * p if fits == most else 100 * _share_up_to(counted, fits)), notes
 
@@ -171,4 +163,6 @@ def _longest(ttft_s: float, tpot_s: float, budget_s: float, most: int) -> int:
     """The longest answer, of `most` tokens at most, that ends within the budget at these limits; at least one token."""
     if tpot_s <= 0:
         return most
+    if not ttft_s < budget_s:
+        return 1
     return max(1, min(most, 1 + math.floor((budget_s - ttft_s) / tpot_s + 1e-9)))

@@ -1,12 +1,18 @@
 """What every part's tests share: the recorded data beside the project, and a small recording of our own."""
 
 import json
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+if "CI" not in os.environ:  # there, hypothesis has a profile of its own: repeatable, and without clocks as well
+    settings.load_profile("local")
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 START_NS = 1_767_225_600_000_000_000

@@ -1,23 +1,81 @@
 """End-to-end deadlines for LLM agents: record every hop, allot the time, name the cause of each breach."""
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hopbudget.tracing import Reading, hop, pause, trajectory, watch, work
 
 if TYPE_CHECKING:
     from hopbudget.local import flush, init, processor
-    from hopbudget.tracing import environment, instrument, uninstrument
+    from hopbudget.tracing import (
+        BrokenStreamError,
+        Cap,
+        CompletionTimeout,
+        DeadlineExceeded,
+        FirstTokenTimeout,
+        HopRefused,
+        StallTimeout,
+        TrajectoryAborted,
+        all_of,
+        base_rate,
+        carry,
+        chance,
+        deadline_status,
+        disable,
+        enable,
+        environment,
+        failover,
+        first_of,
+        hint,
+        instrument,
+        max_tokens,
+        on_pressure,
+        options,
+        propagate_to,
+        propagating,
+        recovering,
+        remaining_prompt,
+        remaining_s,
+        steps_left,
+        uninstrument,
+    )
 
 __all__ = [
+    "BrokenStreamError",
+    "Cap",
+    "CompletionTimeout",
+    "DeadlineExceeded",
+    "FirstTokenTimeout",
+    "HopRefused",
     "Reading",
+    "StallTimeout",
+    "TrajectoryAborted",
+    "all_of",
+    "base_rate",
+    "carry",
+    "chance",
+    "deadline_status",
+    "disable",
+    "enable",
     "environment",
+    "failover",
+    "first_of",
     "flush",
+    "hint",
     "hop",
     "init",
     "instrument",
+    "max_tokens",
+    "on_pressure",
+    "options",
     "pause",
     "processor",
+    "propagate_to",
+    "propagating",
+    "recovering",
+    "remaining_prompt",
+    "remaining_s",
+    "steps_left",
     "trajectory",
     "uninstrument",
     "watch",
@@ -30,7 +88,7 @@ def _nothing_to_flush() -> int:
     return 0
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     # The local store needs the SDK, which the decorators must not load.
     if name == "flush" and "hopbudget.local" not in sys.modules:
         return _nothing_to_flush
@@ -38,7 +96,7 @@ def __getattr__(name: str) -> object:
         from hopbudget import local
 
         return getattr(local, name)
-    if name in {"environment", "instrument", "uninstrument"}:
+    if name in __all__:
         from hopbudget import tracing
 
         return getattr(tracing, name)

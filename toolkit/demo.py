@@ -3,27 +3,21 @@
 import asyncio
 import math
 import shlex
-import shutil
-import signal
-import sys
 import time
-from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from rich.console import Console
 from rich.live import Live
-from rich.rule import Rule
 from rich.text import Text
 
 import hopbudget as hb
 from hopbudget import budgets, demo_streams
+from hopbudget import demo_stage as stage
 from hopbudget.demo_agent import WORKLOAD, research
 from hopbudget.demo_board import Board, route
 from hopbudget.demo_world import Turn, turns
@@ -36,11 +30,7 @@ from hopbudget.render import plan as draw_plan
 from hopbudget.render import report as draw_report
 from hopbudget.store import queries
 from hopbudget.store.duck import Store
-from hopbudget.tracing import scope
 from hopbudget.units import count, plural, seconds
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 AT_ONCE: Final = 24
 """Trajectories that run at the same time."""
@@ -62,7 +52,7 @@ def run(store: Path | None, trajectories: int = 120, *, console: Console | None 
 
     out = console or base.console()
     live = out.is_terminal and console is None
-    with _ending_on_signals(), _place(store) as path:
+    with stage.ending_on_signals(), stage.place(store) as path:
         name = f"demo-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
         hb.init(path, service="hopbudget-demo")
         _welcome(out, store)
@@ -76,14 +66,10 @@ def run(store: Path | None, trajectories: int = 120, *, console: Console | None 
 
 async def _two_answers(address: str, store: Store, name: str, out: Console, *, live: bool) -> None:
     both = demo_streams.listeners()
-    _title(out, "Two answers, the same three seconds")
-    async with _client(address) as client:
+    stage.title(out, "Two answers, the same three seconds")
+    async with stage.client(address) as client:
         await demo_streams.listen(client, both, name, out, live=live)
-    if not hb.flush():
-        raise UserError(
-            "No span was recorded. Is OpenTelemetry switched off (OTEL_SDK_DISABLED, OTEL_TRACES_SAMPLER)?",
-            Exit.ENVIRONMENT,
-        )
+    stage.flushed()
     store.drain()
     where = queries.Where(workload=demo_streams.WORKLOAD, attributes={"run": name})
     with store.reading() as con:
@@ -98,7 +84,7 @@ async def _two_answers(address: str, store: Store, name: str, out: Console, *, l
 
 
 async def _agents(address: str, name: str, asked: Sequence[Turn], out: Console, *, live: bool) -> None:
-    _title(out, "An agent of eight hops, traced")
+    stage.title(out, "An agent of eight hops, traced")
     out.print(route())
     out.print(
         Text(
@@ -112,7 +98,7 @@ async def _agents(address: str, name: str, asked: Sequence[Turn], out: Console, 
     if isinstance(provider, TracerProvider):
         provider.add_span_processor(board)
     places = asyncio.Semaphore(AT_ONCE)
-    async with _client(address) as client:
+    async with stage.client(address) as client:
 
         async def one(turn: Turn) -> bool:
             async with places:
@@ -145,14 +131,6 @@ async def _came_well(trajectory: Coroutine[Any, Any, str]) -> bool:
     return True
 
 
-def _client(address: str) -> "AsyncOpenAI":
-    """A client as anybody's, except that no proxy and no key of the user's has a part in it."""
-    import openai
-
-    direct = openai.DefaultAsyncHttpxClient(trust_env=False)
-    return openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="simulated", max_retries=0, http_client=direct)
-
-
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """What the last screen refers to; None where there was too little to say."""
@@ -170,7 +148,7 @@ def _what_was_seen(out: Console, store: Store, name: str) -> _Seen:
         dropped = queries.drops(con)
         profile = queries.profile(con, where)
     numbers["spool"] = {"dropped": sum(dropped.values()), "pending": 0}
-    _title(out, "What was recorded")
+    stage.title(out, "What was recorded")
     draw_report.report(out, numbers, WORKLOAD)
     try:
         deadline_s = budgets.deadline_at(profile, DEADLINE_PERCENTILE, "last")
@@ -179,12 +157,12 @@ def _what_was_seen(out: Console, store: Store, name: str) -> _Seen:
     except (budgets.CannotAllocateError, UserError) as error:
         out.print(Text(f"Too few trajectories for a plan: {error}", style=base.OVER))
         return _Seen()
-    _title(out, f"Its p{DEADLINE_PERCENTILE:g} as a deadline, allotted")
+    stage.title(out, f"Its p{DEADLINE_PERCENTILE:g} as a deadline, allotted")
     draw_plan.plan(out, allocation, WORKLOAD)
     slowest_first = sorted(explained, key=lambda row: -row.duration_s)
     late = [row for row in slowest_first if row.duration_s > deadline_s]
     if late:
-        _title(out, f"Why {count(len(late))} of {count(len(explained))} were late")
+        stage.title(out, f"Why {count(len(late))} of {count(len(explained))} were late")
         shown = late[:_MOST_EXPLAINED]
         most = f", the slowest {count(len(shown))}" if len(shown) < len(late) else ""
         draw_causes.slow(out, shown, f"later than {seconds(deadline_s)}{most}")
@@ -206,7 +184,7 @@ def _welcome(out: Console, store: Path | None) -> None:
 
 
 def _goodbye(out: Console, store: Path | None, seen: _Seen) -> None:
-    _title(out, "What to type next")
+    stage.title(out, "What to type next")
     place = "" if store in {None, Path("traces.duckdb")} else f" {shlex.quote(str(store))}"
     deadline = f"{math.ceil(seen.deadline_s)}s" if seen.deadline_s is not None else "10s"
     steps = [
@@ -223,50 +201,7 @@ def _goodbye(out: Console, store: Path | None, seen: _Seen) -> None:
         steps.insert(1, ("the slowest trajectory, hop by hop", f"explain{place} {seen.slowest[:12]}"))
     for what, command in steps:
         out.print(Text(what, style=base.QUIET))
-        out.print(Text(f"  {_program()} {command}", style="bold"), soft_wrap=True)
+        out.print(Text(f"  {stage.program()} {command}", style="bold"), soft_wrap=True)
     out.print(Text("your own agent: one line at the start, one decorator on each function", style=base.QUIET))
     for line in _YOUR_OWN:
         out.print(Text(f"  {line}", style="bold"))
-
-
-def _program() -> str:
-    """What to type for `hopbudget`: its path where it is not on the search path."""
-    if shutil.which("hopbudget") or not sys.argv[0].endswith("hopbudget"):
-        return "hopbudget"
-    program = Path(sys.argv[0])
-    return str(program.relative_to(Path.cwd()) if program.is_relative_to(Path.cwd()) else program)
-
-
-def _title(out: Console, words: str) -> None:
-    out.print()
-    out.print(Rule(Text(words, style="bold"), align="left", style=base.QUIET))
-
-
-@contextmanager
-def _place(store: Path | None) -> Iterator[Path]:
-    """The store to record into: the user's, or one that goes with the block."""
-    if store is not None:
-        yield store
-        return
-    with TemporaryDirectory(prefix="hopbudget-demo-", ignore_cleanup_errors=True) as folder:
-        try:
-            yield Path(folder) / "traces.duckdb"
-        finally:
-            # What is still open or queued would be written at exit, and bring the folder back.
-            scope.end_open()
-            hb.flush()
-
-
-@contextmanager
-def _ending_on_signals() -> Iterator[None]:
-    """Let a signal that ends the process unwind the demo, so that its child process and its folder go with it."""
-
-    def leave(number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,21 +1,44 @@
 """The `explain` command: causes of slowness, in seconds that add up, for one trajectory or for the slow ones."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from hopbudget import budgets
+from hopbudget.budgets import expected
 from hopbudget.errors import Exit, UserError
 from hopbudget.reading import Selection
 from hopbudget.render import base
 from hopbudget.render import causes as draw
-from hopbudget.store import queries
+from hopbudget.store import queries, servers
+from hopbudget.store.deadlines import of_trajectory
 from hopbudget.units import seconds
 
 _SLOWEST = 10
 _ENOUGH = 2
 """One trajectory has nothing to be compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlowHop:
+    """A hop that was slow, flat or for its tokens; seconds are None where they are not known."""
+
+    span_id: str
+    hop: str
+    visit: int
+    model: str
+    duration_s: float
+    output_tokens: float
+    ttft_s: float | None
+    usual_s: float
+    """The p90 of the model's hops, whatever their tokens."""
+    expected_s: float
+    """Within which nine of ten hops with this prompt and so many tokens end."""
+    expected_first_token_s: float | None
+    blame: str
+    """"long answer" (the provider is healthy), "first token" or "pace"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +52,7 @@ class Explained:
     excess_s: float
     parts: list[budgets.Part]
     reference: budgets.Reference
+    slow_hops: Sequence[SlowHop] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The row of `--json`; times in seconds."""
@@ -51,6 +75,7 @@ class Explained:
             "reference_s": self.reference.duration_s,
             "excess_s": self.excess_s,
             "parts": parts,
+            "slow_hops": [asdict(hop) for hop in self.slow_hops],
         }
 
 
@@ -94,6 +119,7 @@ def of_profile(profile: budgets.Profile) -> list[Explained]:
     except budgets.CannotAllocateError:
         return []
     t = profile.trajectories
+    slow = slow_hops(profile)
     return [
         Explained(
             trace_id=t.trace_id[row],
@@ -103,9 +129,38 @@ def of_profile(profile: budgets.Profile) -> list[Explained]:
             excess_s=float(causes.excess_s[row]),
             parts=causes.parts(row),
             reference=causes.reference,
+            slow_hops=slow.get(row, ()),
         )
         for row in np.flatnonzero(~np.isnan(causes.excess_s)).tolist()
     ]
+
+
+def slow_hops(profile: budgets.Profile) -> dict[int, list[SlowHop]]:
+    """By trajectory (row of the profile), the hops that were slow and what made each of them slow."""
+    hops = profile.hops
+    limits = expected.expect(hops, expected.learn(profile))
+    blamed = expected.blame(hops, limits)
+    found: dict[int, list[SlowHop]] = {}
+    for row in np.flatnonzero(blamed != "").tolist():
+        slow = SlowHop(
+            span_id=hops.span_id[row],
+            hop=hops.hop[row],
+            visit=int(hops.visit[row]),
+            model=hops.model[row],
+            duration_s=float(hops.duration_s[row]),
+            output_tokens=float(hops.output_tokens[row]),
+            ttft_s=_known(hops.ttft_s[row]),
+            usual_s=float(limits.flat_s[row]),
+            expected_s=float(limits.finish_s[row]),
+            expected_first_token_s=_known(limits.first_token_s[row]) if limits.observed[row] else None,
+            blame=str(blamed[row]),
+        )
+        found.setdefault(int(hops.trajectory[row]), []).append(slow)
+    return found
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def _one(selection: Selection, trace_id: str, *, as_json: bool) -> int:
@@ -115,7 +170,13 @@ def _one(selection: Selection, trace_id: str, *, as_json: bool) -> int:
     full_id = detail["trajectory"]["trace_id"]
     explained = next((row for row in of_profile(profile) if row.trace_id == full_id), None)
     if as_json:
-        base.print_json({"trajectories": [explained.as_json()] if explained else []})
+        base.print_json(
+            {
+                "trajectories": [explained.as_json()] if explained else [],
+                "deadline": of_trajectory(detail),
+                "servers": servers.of_trajectory(detail),
+            }
+        )
     else:
         draw.one(base.console(), detail, explained)
     return Exit.DONE

@@ -1,6 +1,6 @@
 """The `import` command: progress while it reads, and what came of it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.progress import (
@@ -15,15 +15,35 @@ from rich.text import Text
 
 from hopbudget.errors import Exit
 from hopbudget.render import base
+from hopbudget.render import sources as draw
+from hopbudget.store.accounts import Account, OfTrace
 from hopbudget.store.duck import Store
 from hopbudget.store.importing import ImportResult
+from hopbudget.store.parquet import read_columns
 from hopbudget.units import count
 
 _SHOWN_REJECTS = 10
 
 
-def import_files(paths: Sequence[str], store: Path, *, as_json: bool) -> int:
-    """Import the files and print what came of it; returns the exit code."""
+def import_files(
+    paths: Sequence[str],
+    store: Path,
+    *,
+    as_json: bool,
+    explain: bool = False,
+    columns: str | None = None,
+    pairs: Sequence[str] = (),
+) -> int:
+    """Import the files and print what came of it; returns the exit code.
+
+    `columns` is a TOML file, and `pairs` are NAME=COLUMN: what the columns of Parquet files are. With `explain`, also
+    what each source told and what is missing, of the traces in these files as they are stored now.
+    """
+    traces: dict[Path, dict[str, None]] = {}
+
+    def note(file: Path, trace_ids: Sequence[str]) -> None:
+        traces.setdefault(file, {}).update(dict.fromkeys(trace_ids))
+
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -39,12 +59,29 @@ def import_files(paths: Sequence[str], store: Path, *, as_json: bool) -> int:
         def advance(name: str, done: int, total: int) -> None:
             bar.update(task, description=name, completed=done, total=total)
 
-        result = Store(store).import_paths(paths, progress=advance)
-    if as_json:
-        base.print_json(result.as_json())
+        opened = Store(store)
+        result = opened.import_paths(paths, advance, note if explain else None, read_columns(columns, pairs))
+    if not explain:
+        if as_json:
+            base.print_json(result.as_json())
+        else:
+            _say(result, store)
     else:
-        _say(result, store)
+        account = opened.account(list({trace: None for found in traces.values() for trace in found}))
+        files = {str(file): _held(account, found) for file, found in traces.items()}
+        if as_json:
+            listed = [{"file": name, **held._asdict()} for name, held in files.items()]
+            base.print_json(result.as_json() | {"explain": account.as_json() | {"files": listed}})
+        else:
+            _say(result, store)
+            draw.explain(base.console(), account, files)
     return Exit.DONE if result.spans or result.duplicates else Exit.NO
+
+
+def _held(account: Account, traces: Iterable[str]) -> OfTrace:
+    """What these traces held, together."""
+    found = [account.of_trace[trace] for trace in traces if trace in account.of_trace]
+    return OfTrace(*(sum(numbers) for numbers in zip(*found, strict=True))) if found else OfTrace(0, 0, 0, 0)
 
 
 def _say(result: ImportResult, store: Path) -> None:
@@ -65,5 +102,7 @@ def _say(result: ImportResult, store: Path) -> None:
         out.print(f"... and {count(len(result.rejected) - _SHOWN_REJECTS)} more; --json lists them all.")
     if not result.spans and not result.duplicates:
         out.print("Nothing was imported.")
+    elif result.spans and not result.hops:
+        out.print(Text("No model span is among them, so there is no hop; --explain says more.", style=base.OVER))
     elif result.spans:
         out.print(Text(f"Next: hopbudget report {store}", style=base.QUIET))

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,12 +27,15 @@ class Selection:
     source: tuple[str, ...]
     workload: str | None = None
     where: tuple[str, ...] = ()
+    window: str | None = None
+    """FROM..TO, in UTC; either may be left out."""
 
     @property
     def heading(self) -> str:
         """What a screen says it shows."""
         source = ", ".join(self.source) or str(store_path(None))
-        return " · ".join([source, *([self.workload] if self.workload else []), *self.where])
+        window = [self.window] if self.window else []
+        return " · ".join([source, *([self.workload] if self.workload else []), *self.where, *window])
 
     def pending_spans(self) -> int:
         """Spans that wait in the store's spool; files read in memory have none."""
@@ -46,7 +50,8 @@ class Selection:
             if not equals or not key:
                 raise UserError(f"--where {text!r} is not of the form KEY=VALUE, for instance --where tau2.run=42.")
             pairs[key.strip()] = value.strip()
-        return queries.Where(workload=self.workload, attributes=pairs)
+        since_s, until_s = parse_window(self.window) if self.window else (None, None)
+        return queries.Where(workload=self.workload, attributes=pairs, since_s=since_s, until_s=until_s)
 
     @contextmanager
     def open(self) -> Iterator[tuple["duckdb.DuckDBPyConnection", queries.Where]]:
@@ -56,6 +61,27 @@ class Selection:
         with store.reading() as con:
             queries.check(con, where)
             yield con, where
+
+
+def parse_window(text: str) -> tuple[float | None, float | None]:
+    """Seconds since the Unix epoch of FROM..TO, dates or moments in ISO form, UTC unless they say otherwise.
+
+    Raises UserError for anything else.
+    """
+    first, dots, last = text.partition("..")
+    if not dots or not (first or last):
+        raise UserError(f"{text!r} is no window; write it like 2026-11-01..2026-11-08, or ..2026-11-08.")
+    return _moment(first, text), _moment(last, text)
+
+
+def _moment(text: str, window: str) -> float | None:
+    if not text.strip():
+        return None
+    try:
+        at = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise UserError(f"{text!r} in {window!r} is no date; write it like 2026-11-01 or 2026-11-01T08:00.") from None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
 def split_trace_id(source: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:

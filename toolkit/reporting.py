@@ -4,7 +4,9 @@ from hopbudget.errors import Exit
 from hopbudget.reading import Selection
 from hopbudget.render import base
 from hopbudget.render import report as draw
-from hopbudget.store import queries
+from hopbudget.store import queries, servers
+from hopbudget.store.deadlines import held
+from hopbudget.store.sampled import sampled
 
 
 def report(selection: Selection, *, by: str | None, as_json: bool) -> int:
@@ -13,6 +15,9 @@ def report(selection: Selection, *, by: str | None, as_json: bool) -> int:
         numbers = queries.report(con, where)
         groups = queries.report_by(con, where, by) if by else None
         dropped = queries.drops(con)
+        numbers["sampling"] = sampled(con, where)
+        numbers["servers"] = servers.over_many(con, where)
+        numbers["deadlines"] = held(con, where)
     numbers["spool"] = {"dropped": sum(dropped.values()), "pending": selection.pending_spans()}
     if as_json:
         base.print_json(numbers | ({"by": groups} if groups is not None else {}))

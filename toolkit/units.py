@@ -5,13 +5,13 @@ import re
 
 from hopbudget.errors import UserError
 
-_UNIT_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|min|m|h|)\s*", re.IGNORECASE)
+_UNIT_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|min|m|h|d|)\s*", re.IGNORECASE)
 _PERCENTILE = re.compile(r"\s*p(\d+(?:\.\d+)?)\s*", re.IGNORECASE)
 
 
 def parse_duration(text: str, what: str) -> float:
-    """Seconds of `12s`, `1500ms`, `2min`, `1h` or a bare number of seconds; raises UserError."""
+    """Seconds of `12s`, `1500ms`, `2min`, `1h`, `7d` or a bare number of seconds; raises UserError."""
     match = _DURATION.fullmatch(text)
     seconds = float(match[1]) * _UNIT_S[match[2].lower()] if match else math.nan
     if not seconds > 0:

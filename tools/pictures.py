@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from hopbudget import demo, demo_agent
+from hopbudget import demo, demo_agent, demo_hang
 from hopbudget.explaining import of_profile
 from hopbudget.render import base, causes
 from hopbudget.store import queries
@@ -44,6 +44,9 @@ def main() -> None:
         one.print(Text(f"$ hopbudget explain {slowest.trace_id[:8]}", style="bold"))
         causes.one(one, detail, slowest)
         save(one, "explain.svg", "hopbudget explain")
+    hang = console()
+    demo_hang.run(None, console=hang)
+    save(hang, "hang.svg", "hopbudget demo --fault hang")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Take docs/img/app.png: the plan in light and a late trajectory in dark, from the demo's store or one given."""
+"""Take docs/img/app-*.png: every page of the app in light and in dark, on sample data or on a store given."""
 
 import argparse
 import io
@@ -19,55 +19,72 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from hopbudget import budgets
-from hopbudget.store import queries
+from hopbudget import sample
 from hopbudget.store.duck import Store
 
 ROOT = Path(__file__).resolve().parent.parent
-WIDTH, GAP, COLOURS, PATIENCE_S = 1060, 24, 160, 120
-MOST_HOPS = 12
+WIDTH, COLOURS, PATIENCE_S = 1280, 256, 120
+MOST_PX = 6000
+UNTIL_S = 1_767_225_600.0
+PAGES = {
+    "overview": "workload=research&by=service.version",
+    "breaches": "workload=research&deadline=p90",
+    "streams": "workload=research",
+    "budgets": "workload=research&deadline=p90&place=answer&change=tokens&to=128",
+}
+CONFIG = """
+[workloads.research]
+deadline = "11s"
+
+[[workloads.research.objectives]]
+metric = "trajectory_duration"
+percentile = 90
+limit = "11s"
+
+[[workloads.research.objectives]]
+metric = "ttft"
+percentile = 95
+limit = "1s"
+hop = "answer"
+
+[[workloads.research.objectives]]
+metric = "tpot"
+percentile = 95
+limit = "40ms"
+hop = "answer"
+"""
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"),
     "--hide-scrollbars",
 )
-SECTION = """
-const top = document.getElementById(arguments[0]).getBoundingClientRect().top - 8;
-const next = document.getElementById(arguments[1]);
-const main = document.querySelector('[data-testid="stMainBlockContainer"]').getBoundingClientRect();
-return [top, (next ? next.getBoundingClientRect().top - 8 : main.bottom - 24)];
-"""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--store", type=Path, help="take them from this store instead of the demo's")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "img" / "app.png")
+    parser.add_argument("--store", type=Path, help="take them from this store instead of sample data")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "img")
+    parser.add_argument("--page", choices=PAGES, action="append", help="only this one; repeatable")
     given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
-        store = given.store or demo_store(Path(scratch))
+        store = given.store.resolve() if given.store else sample_store(Path(scratch))
         with served(store) as address, browser(Path(scratch) / "profile") as driven:
-            link = f"{address}?{late_trajectory(store)}"
-            plan = section(driven, link, "light", "plan", "trajectory")
-            trajectory = section(driven, link, "dark", "trajectory", "")
-    beside(plan, trajectory, given.out)
-    print(f"{given.out} {given.out.stat().st_size // 1024} KB")
+            for page in given.page or PAGES:
+                for scheme in ("light", "dark"):
+                    out = given.out / f"app-{page}-{scheme}.png"
+                    picture = taken(driven, f"{address}?page={page}&{PAGES[page]}", scheme)
+                    picture.quantize(COLOURS, kmeans=1, dither=Image.Dither.NONE).save(out, optimize=True)
+                    print(f"{out} {picture.width}x{picture.height} {out.stat().st_size // 1024} KB")
 
 
-def demo_store(folder: Path) -> Path:
-    store = folder / "traces.duckdb"
-    subprocess.run([sys.executable, "-m", "hopbudget", "demo", "--store", str(store)], check=True, stdout=sys.stderr)
+def sample_store(folder: Path) -> Path:
+    """The app's sample data, always of the same week, with objectives beside it."""
+    recorded, store = folder / "sample.jsonl", folder / "traces.duckdb"
+    recorded.write_bytes(b"".join(sample.lines(sample.runs(1200, UNTIL_S))))
+    Store(store).import_paths([recorded])
+    (folder / "hopbudget.toml").write_text(CONFIG)
     return store
-
-
-def late_trajectory(store: Path) -> str:
-    """The address of the slowest trajectory that missed p90 and fits on a picture."""
-    with Store(store).reading() as con:
-        where = queries.Where(workload=queries.workloads(con)[0][0])
-        profile = queries.profile(con, where)
-        late = queries.trajectory_rows(con, where, over_s=budgets.deadline_at(profile, 90), slowest=1000)
-    small = [row for row in late if row["hop_count"] <= MOST_HOPS] or late
-    return f"workload={where.workload}&trace={small[0]['trace_id']}"
 
 
 @contextmanager
@@ -106,38 +123,29 @@ def browser(profile: Path) -> Iterator[Any]:
         driven.quit()
 
 
-def section(driven: Any, link: str, scheme: str, begins: str, ends: str) -> Image.Image:
-    """The stretch of the page between two anchors, in a colour scheme."""
+def taken(driven: Any, link: str, scheme: str) -> Image.Image:
+    """The whole page in a colour scheme, once every chart is drawn and nothing moves any more."""
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     driven.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    size = {"width": WIDTH, "height": 5000, "deviceScaleFactor": 1, "mobile": False}
+    size = {"width": WIDTH, "height": MOST_PX, "deviceScaleFactor": 1, "mobile": False}
     driven.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     driven.get(link)
-    places: list[list[float]] = []
+    heights: list[int] = []
 
     def stands_still(browser: Any) -> bool:
-        """Every chart is drawn, and nothing has moved since the look before."""
-        app = browser.find_elements(By.CSS_SELECTOR, '[data-testid="stApp"][data-test-script-state="notRunning"]')
+        app = browser.find_elements(By.CSS_SELECTOR, '[data-testid="stApp"]')
         charts = browser.find_elements(By.CSS_SELECTOR, '[data-testid="stVegaLiteChart"]')
         if not app or not charts or not all(c.find_elements(By.CSS_SELECTOR, "svg.marks") for c in charts):
             return False
-        places.append(browser.execute_script(SECTION, begins, ends))
-        return len(places) > 3 and places[-1] == places[-4]
+        if browser.find_elements(By.CSS_SELECTOR, '[data-stale="true"], [data-testid="stSkeleton"]'):
+            return False
+        main = '[data-testid="stMainBlockContainer"]'
+        heights.append(browser.execute_script(f"return document.querySelector('{main}').lastElementChild.offsetHeight"))
+        return len(heights) > 6 and len(set(heights[-6:])) == 1
 
     WebDriverWait(driven, PATIENCE_S).until(stands_still)
-    top, bottom = places[-1]
-    return Image.open(io.BytesIO(driven.get_screenshot_as_png())).convert("RGB").crop((0, int(top), WIDTH, int(bottom)))
-
-
-def beside(left: Image.Image, right: Image.Image, out: Path) -> None:
-    height = max(left.height, right.height)
-    picture = Image.new("RGB", (2 * WIDTH + GAP, height), "white")
-    picture.paste(left.getpixel((4, 4)), (0, 0, WIDTH, height))
-    picture.paste(right.getpixel((4, 4)), (WIDTH + GAP, 0, 2 * WIDTH + GAP, height))
-    picture.paste(left, (0, 0))
-    picture.paste(right, (WIDTH + GAP, 0))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    picture.quantize(COLOURS).save(out, optimize=True)
+    picture = Image.open(io.BytesIO(driven.get_screenshot_as_png())).convert("RGB")
+    return picture.crop((0, 0, WIDTH, min(heights[-1] + 110, MOST_PX)))
 
 
 if __name__ == "__main__":

@@ -1,25 +1,39 @@
 """What can be open: a trajectory, a hop, a work, a pause. Each is one span, ended exactly once on every way out."""
 
+import math
 from _thread import get_ident
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.context import Context, get_current
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
+from opentelemetry.trace import NoOpTracer, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
 from hopbudget.tracing import scope
 from hopbudget.tracing import vocabulary as v
+from hopbudget.tracing.deadline import Deadline, current, within
 from hopbudget.tracing.follow import follow, is_stream
+from hopbudget.tracing.limits_trajectory import TrajectoryGuard
+from hopbudget.tracing.metrics import instruments
 from hopbudget.tracing.outcomes import of_exception
+from hopbudget.tracing.terms import NO_TERMS, Terms
 from hopbudget.tracing.vocabulary import Outcome
 
+if TYPE_CHECKING:
+    from hopbudget.tracing.limits_guard import Guard
+    from hopbudget.tracing.limits_waits import Wait
+
+NOBODY: Final = NoOpTracer()
+"""Starts spans where nothing is recorded, and a deadline or limits are to be held."""
 ERRORS: Final = frozenset({"failed", "timed_out", "cancelled"})
 
 
 class Block:
     """Something open. Its methods are the events of its life; the first one that ends it counts."""
 
-    __slots__ = ("anchor_ns", "context", "ended_already", "now_ns", "parent", "span", "started_ns", "trajectory")
+    __slots__ = (
+        "anchor_ns", "context", "ended_already", "guard", "now_ns", "parent", "span", "started_ns", "trajectory",
+        "wait",
+    )  # fmt: skip
 
     def __init__(
         self, tracer: Tracer, name: str, kind: SpanKind, attributes: Mapping[str, Any], *, place: bool
@@ -42,6 +56,10 @@ class Block:
             start_time=self.anchor_ns + self.started_ns,
         )
         self.ended_already = False
+        self.guard: Guard | None = None
+        """Holds its limits, if it has any."""
+        self.wait: Wait | None = None
+        """In which its body is held to them."""
         context = set_span_in_context(self.span, self.parent)
         self.context: Context = Context({**context, scope.PLACE: self}) if place else context
         scope.open_blocks[id(self)] = self
@@ -127,22 +145,46 @@ class SpanBlock(Block):
 class TrajectoryBlock(SpanBlock):
     """One agent run. Its own error says its outcome, else its last hop does."""
 
-    __slots__ = ("accounted", "last_outcome", "open_hops", "thread")
+    __slots__ = ("accounted", "deadline", "decisions", "last_outcome", "open_hops", "thread")
 
-    def __init__(self, tracer: Tracer, name: str, attributes: Mapping[str, Any]) -> None:
+    def __init__(
+        self, tracer: Tracer, name: str, attributes: Mapping[str, Any], deadline: Deadline | None = None
+    ) -> None:
+        self.deadline = deadline
+        self.decisions: list[str] = []
         self.thread = get_ident()
         self.accounted = {key: attributes[key] for key in (v.WORKLOAD, v.RUN) if key in attributes}
         self.last_outcome: Outcome | None = None
         self.open_hops = 0
         super().__init__(tracer, f"{v.INVOKE_AGENT} {name}", SpanKind.INTERNAL, attributes, place=True)
         self.trajectory = self
+        if deadline is not None:
+            deadline.trajectory = self
+            self.context = within(deadline, self.context)
+            if deadline.terms is not None and deadline.terms.mode != "observe":
+                self.guard = TrajectoryGuard(self, deadline, deadline.terms.mode)
         scope.open_trajectories[id(self)] = self
 
     def close(self) -> None:
         """It is ended."""
         super().close()
         self.trajectory = None
+        if self.deadline is not None:
+            self.deadline.trajectory = None
+        if self.guard is not None:
+            self.guard.close()
+            self.guard = self.wait = None
         scope.open_trajectories.pop(id(self), None)
+
+    def intervene(self, decision: str) -> None:
+        """Something in it was ended, or not sent."""
+        self.decisions.append(decision)
+        if self.ended_already or not self.span.is_recording():
+            return
+        self.span.set_attributes({v.INTERVENED: True, v.DECISIONS: self.decisions})
+        meters = instruments()
+        if meters is not None:
+            meters.interventions.add(1, {**self.accounted, v.DECISION: decision.rpartition(": ")[2]})
 
     def outcome_attributes(self, outcome: Outcome) -> dict[str, Any]:
         """Its own error, else its last hop's outcome."""
@@ -155,9 +197,24 @@ class TrajectoryBlock(SpanBlock):
 
 
 class PauseBlock(SpanBlock):
-    """Waiting for a person; it has no outcome."""
+    """Waiting for a person; it has no outcome. The clock of the deadline around it stands still."""
 
-    __slots__ = ()
+    __slots__ = ("_deadline",)
+
+    def __init__(
+        self, tracer: Tracer, name: str, kind: SpanKind, attributes: Mapping[str, Any], *, deadline: Deadline | None
+    ) -> None:
+        super().__init__(tracer, name, kind, attributes)
+        self._deadline = deadline
+        if deadline is not None:
+            deadline.pause()
+
+    def close(self) -> None:
+        """It is over."""
+        super().close()
+        deadline, self._deadline = self._deadline, None
+        if deadline is not None:
+            deadline.resume()
 
     def outcome_attributes(self, outcome: Outcome) -> dict[str, Any]:
         """None."""
@@ -182,10 +239,23 @@ def finish_span(
 
 
 def begin_trajectory(
-    name: str, workload: str | None, run: str | None, session: str | None, attributes: Mapping[str, Any] | None
+    name: str,
+    *,
+    workload: str | None,
+    run: str | None,
+    session: str | None,
+    attributes: Mapping[str, Any] | None,
+    terms: Terms,
+    max_steps: int | None = None,
 ) -> Block | None:
-    """Open a trajectory; None while nothing is recorded."""
+    """Open a trajectory; None while nothing is recorded and no deadline or limit is in it."""
     tracer = scope.tracer()
+    outer = current() if scope.setup.limited else None
+    deadline = None
+    if outer is not None or _says_something(terms):
+        deadline = Deadline(terms.deadline_s, terms, outer=outer)
+        deadline.hint = terms.max_steps if max_steps is None else max_steps
+        tracer = tracer or NOBODY
     if tracer is None:
         return None
     own: dict[str, Any] = {
@@ -197,7 +267,26 @@ def begin_trajectory(
         own[v.RUN] = run
     if session is not None:
         own[v.CONVERSATION_ID] = session
-    return TrajectoryBlock(tracer, name, {**(attributes or {}), **own})
+    if deadline is not None:
+        own.update(_held_to(deadline, terms))
+    return TrajectoryBlock(tracer, name, {**(attributes or {}), **own}, deadline)
+
+
+def _says_something(terms: Terms) -> bool:
+    return terms is not NO_TERMS and (
+        terms.deadline_s < math.inf or terms.plan is not None or bool(terms.hops) or terms.max_steps is not None
+    )
+
+
+def _held_to(deadline: Deadline, terms: Terms) -> dict[str, Any]:
+    found: dict[str, Any] = {v.ENFORCE: terms.mode}
+    remaining_s = deadline.remaining_s()
+    if remaining_s < math.inf:
+        # What is left by now of a deadline from outside, the own one else to the digit.
+        found[v.DEADLINE] = terms.deadline_s if deadline.outer is None else min(terms.deadline_s, remaining_s)
+    if terms.plan is not None:
+        found[v.PLAN] = terms.plan.id
+    return found
 
 
 def begin_work(name: str) -> Block | None:
@@ -212,4 +301,9 @@ def begin_work(name: str) -> Block | None:
 def begin_pause(name: str) -> Block | None:
     """Open a pause; None while nothing is recorded."""
     tracer = scope.tracer()
-    return None if tracer is None else PauseBlock(tracer, f"pause {name}", SpanKind.INTERNAL, {v.PAUSE: name})
+    deadline = current() if scope.setup.limited else None
+    if deadline is not None:
+        tracer = tracer or NOBODY
+    if tracer is None:
+        return None
+    return PauseBlock(tracer, f"pause {name}", SpanKind.INTERNAL, {v.PAUSE: name}, deadline=deadline)

@@ -17,9 +17,13 @@ from opentelemetry.context import attach, get_current
 
 from hopbudget.tracing import vocabulary as v
 from hopbudget.tracing.imports import Hooks
+from hopbudget.tracing.limits_errors import DeadlineExceeded
+from hopbudget.tracing.limits_sockets import lower, sleeps_ours
+from hopbudget.tracing.limits_steps import entered, left, over
 from hopbudget.tracing.propagate import add_headers
 from hopbudget.tracing.readers import CHAT, COMPLETIONS, MESSAGES, RESPONSES
 from hopbudget.tracing.reading import Format, get, word
+from hopbudget.tracing.remaining import add_remaining
 from hopbudget.tracing.requests import Request, begin_request, current_request
 from hopbudget.tracing.scope import recorder_failed
 
@@ -73,12 +77,23 @@ def instrument() -> None:
     A call inside of a hop is that hop's call; any other is a hop by itself. Calling it again changes nothing.
     """
     with _lock:
+        _State.recorded = True
+        _hooks.install(_APPLY)
+
+
+def hold() -> None:
+    """Take hold of the requests that the clients make inside of hops, so that limits can be held in them.
+
+    `uninstrument` takes it back too.
+    """
+    with _lock:
         _hooks.install(_APPLY)
 
 
 def uninstrument() -> None:
     """Take back what `instrument` did: the clients are as they were."""
     with _lock:
+        _State.recorded = False
         _hooks.remove()
         while _patches:
             _patches.pop().undo()
@@ -86,7 +101,13 @@ def uninstrument() -> None:
 
 def is_instrumented() -> bool:
     """Whether `instrument` was called, and not taken back."""
-    return bool(_hooks)
+    return _State.recorded
+
+
+class _State:
+    """Whether requests are hops also outside of hops."""
+
+    recorded = False
 
 
 # Wrapping ----------------------------------------------------------------------------------------------------------
@@ -160,13 +181,13 @@ def _wrapper(plain: Any, call: Callable[..., Any], call_async: Callable[..., Any
 
 def _request(plain: Any) -> Any:
     def call(client: Any, cast_to: Any, options: Any, *args: Any, **kwargs: Any) -> Any:
-        request = _begin(client, options)
+        request = _begin(client, options, bool(kwargs.get("stream")))
         if request is None:
             return plain(client, cast_to, options, *args, **kwargs)
         return _run(request, bool(kwargs.get("stream")), plain, client, cast_to, options, *args, **kwargs)
 
     async def call_async(client: Any, cast_to: Any, options: Any, *args: Any, **kwargs: Any) -> Any:
-        request = _begin(client, options)
+        request = _begin(client, options, bool(kwargs.get("stream")))
         if request is None:
             return await plain(client, cast_to, options, *args, **kwargs)
         return await _run_async(request, bool(kwargs.get("stream")), plain, client, cast_to, options, *args, **kwargs)
@@ -191,12 +212,16 @@ def _function(plain: Any, format: Format) -> Any:
 
 
 def _run(request: Request, stream: bool, plain: Any, /, *args: Any, **kwargs: Any) -> Any:
+    _enter(request, looped=False)
     outside = get_current()
     attach(request.context)
     try:
         result = plain(*args, **kwargs)
     except BaseException as exc:
-        _failed(request, exc)
+        reached = None if request.wait is None else left(request.wait, exc)
+        _failed(request, reached or exc)
+        if reached is not None:
+            raise reached from exc
         raise
     finally:
         attach(outside)
@@ -208,6 +233,7 @@ async def _run_async(request: Request, stream: bool, plain: Any, /, *args: Any, 
         request.hop.awaits()
     except Exception:
         recorder_failed()
+    _enter(request, looped=True)
     outside = get_current()
     attach(request.context)
     try:
@@ -216,10 +242,25 @@ async def _run_async(request: Request, stream: bool, plain: Any, /, *args: Any, 
         # A coroutine collected while it waits is closed in somebody else's context.
         if not isinstance(exc, GeneratorExit) or get_current() is request.context:
             attach(outside)
-        _failed(request, exc)
+        reached = None if request.wait is None else left(request.wait, exc)
+        _failed(request, reached or exc)
+        if reached is not None:
+            raise reached from exc
         raise
     attach(outside)
+    if request.wait is not None:
+        over(request.wait)
     return _answered(request, result, stream)
+
+
+def _enter(request: Request, *, looped: bool) -> None:
+    """The request is about to be sent. Raises the limit that is reached already."""
+    if request.wait is None:
+        return
+    due = entered(request.wait, request.hop.now_ns(), looped=looped)
+    if due is not None:
+        _failed(request, due)
+        raise due
 
 
 def _failed(request: Request, exc: BaseException) -> None:
@@ -238,23 +279,39 @@ def _answered(request: Request, result: Any, stream: bool) -> Any:
 
 
 def _sleep(plain: Any) -> Any:
-    def before() -> Request | None:
+    def begin() -> Request | None:
         request = current_request()
         if request is not None:
             request.sleeps()
         return request
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        request = before()
-        plain(*args, **kwargs)
-        if request is not None:
+    def call(client: Any, *args: Any, **kwargs: Any) -> Any:
+        request = begin()
+        if request is None:
+            plain(client, *args, **kwargs)
+            return
+        wait = request.wait
+        if wait is not None:
+            wait.check()
+        try:
+            if wait is None or not sleeps_ours(wait, client, kwargs):
+                plain(client, *args, **kwargs)
+        finally:
             request.wakes()
+        if wait is not None:
+            wait.check()
+        request.again()
 
     async def call_async(*args: Any, **kwargs: Any) -> Any:
-        request = before()
-        await plain(*args, **kwargs)
-        if request is not None:
+        request = begin()
+        if request is None:
+            await plain(*args, **kwargs)
+            return
+        try:
+            await plain(*args, **kwargs)
+        finally:
             request.wakes()
+        request.again()
 
     return _wrapper(plain, call, call_async)
 
@@ -263,8 +320,13 @@ def _build(plain: Any) -> Any:
     def call(client: Any, *args: Any, **kwargs: Any) -> Any:
         request = plain(client, *args, **kwargs)
         try:
-            if current_request() is not None and not _signs(client):
-                add_headers(request.headers)
+            running = current_request()
+            if running is not None:
+                if running.wait is not None and running.wait.task is None:
+                    lower(request, running.wait)
+                if not _signs(client):
+                    add_headers(request.headers)
+                    add_remaining(request.headers, request.url.host, request.url.port)
         except Exception:
             recorder_failed()
         return request
@@ -286,10 +348,14 @@ def _signs(client: Any) -> bool:
 # What a request is -------------------------------------------------------------------------------------------------
 
 
-def _begin(client: Any, options: Any) -> Request | None:
+def _begin(client: Any, options: Any, stream: bool) -> Request | None:
     try:
         route = _route(options)
-        return None if route is None else begin_request(_facts(client, options, route), route.format)
+        if route is None:
+            return None
+        return begin_request(_facts(client, options, route), route.format, stream=stream, recorded=_State.recorded)
+    except DeadlineExceeded:
+        raise
     except Exception:
         recorder_failed()
         return None
@@ -303,7 +369,10 @@ def _begin_outer(args: tuple[Any, ...], kwargs: dict[str, Any], format: Format) 
             # These libraries name a model `provider/model`.
             provider, named, rest = model.partition("/")
             facts |= {v.PROVIDER: provider, v.REQUEST_MODEL: rest} if named and rest else {v.REQUEST_MODEL: model}
-        return begin_request(facts, format, outer=True)
+        stream = bool(kwargs.get("stream"))
+        return begin_request(facts, format, stream=stream, outer=True, recorded=_State.recorded)
+    except DeadlineExceeded:
+        raise
     except Exception:
         recorder_failed()
         return None

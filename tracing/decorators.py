@@ -1,18 +1,31 @@
 """The public decorators and context managers: `trajectory`, `hop`, `work`, `pause`."""
 
+import contextlib
 import functools
 import inspect
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, TypeVar
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from opentelemetry.context import Context, attach, get_current
 
+from hopbudget.tracing import scope
 from hopbudget.tracing.blocks import Block, begin_pause, begin_trajectory, begin_work
 from hopbudget.tracing.drive import driver, driver_async
 from hopbudget.tracing.handle import Handle
 from hopbudget.tracing.hops import begin_hop
+from hopbudget.tracing.limits_errors import DeadlineExceeded
+from hopbudget.tracing.limits_guard import NOTHING_ASKED, Asked
+from hopbudget.tracing.limits_steps import left, over
+from hopbudget.tracing.limits_waits import Wait
 from hopbudget.tracing.scope import recorder_failed
+from hopbudget.tracing.settings import HopTerms, Mode, read_mode
+from hopbudget.tracing.terms import check_arguments, positive, terms
+
+if TYPE_CHECKING:
+    from hopbudget.tracing.plan import Plan
 
 F = TypeVar("F")
 Attribute = str | bool | int | float | Sequence[str] | Sequence[bool] | Sequence[int] | Sequence[float]
@@ -32,9 +45,11 @@ class Span:
         self._entered: list[tuple[Block, Context, Context]] = []
 
     def begin(self) -> Block | None:
-        """Open one; None if nothing is recorded."""
+        """Open one; None if nothing is recorded. Raises DeadlineExceeded for a hop that must not be sent."""
         try:
             return self._begin()
+        except DeadlineExceeded:
+            raise
         except Exception:
             recorder_failed()
             return None
@@ -47,6 +62,8 @@ class Span:
     def __enter__(self) -> None:
         block = self.begin()
         if block is not None:
+            if block.guard is not None:
+                _hold(block, looped=not _in_generator(sys._getframe(1)))
             inside = block.context
             self._entered.append((block, inside, get_current()))
             attach(inside)
@@ -65,7 +82,10 @@ class Span:
             block, inside, outside = self._entered.pop(mine)
         if inside is current:
             attach(outside)
-        _left(block, exc)
+        reached = None if block.wait is None else _reached(block.wait, exc)
+        _left(block, reached or exc)
+        if reached is not None:
+            raise reached from exc
 
     async def __aenter__(self) -> None:
         self.__enter__()
@@ -100,6 +120,40 @@ def _returned(block: Block, result: Any) -> Any:
         return result
 
 
+def _hold(block: Block, *, looped: bool) -> None:
+    """The body begins. Raises the limit that is reached already."""
+    try:
+        due = None if block.guard is None else block.guard.hold(looped=looped)
+    except Exception:
+        recorder_failed()
+        return
+    if due is not None:
+        _left(block, due)
+        raise due
+
+
+def _reached(wait: Wait, exc: BaseException | None) -> DeadlineExceeded | None:
+    """The body ended: the limit that is to be raised, if one was why."""
+    if exc is None:
+        over(wait)
+        return None
+    return left(wait, exc)
+
+
+def _in_generator(frame: FrameType | None) -> bool:
+    """Whether the frame is a generator's, which hands control to its consumer in the middle of a block.
+
+    A task is not cancelled there: it would be the consumer's work that is cut short.
+    """
+    while frame is not None and frame.f_code.co_filename in _TRANSPARENT:
+        frame = frame.f_back
+    return frame is not None and bool(frame.f_code.co_flags & _GENERATOR)
+
+
+_TRANSPARENT: Final = frozenset({__file__, contextlib.__file__})
+_GENERATOR: Final = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+
+
 def _decorate(function: Any, begin: Callable[[], Block | None]) -> Any:
     if isinstance(function, (classmethod, staticmethod)):
         return type(function)(_decorate(function.__func__, begin))
@@ -121,9 +175,16 @@ def _starter(
 ) -> Callable[..., Any]:
     def start(*args: Any, **kwargs: Any) -> tuple[Any, Handle, Context | None]:
         generator = function(*args, **kwargs)
-        block = begin()
+        try:
+            block = begin()
+        except BaseException:
+            if not awaits:
+                generator.close()
+            raise
         if block is None:
             return generator, Handle(), None
+        if block.guard is not None:
+            block.guard.steps()
         if awaits:
             _awaits(block)
         return generator, Handle(block), block.context
@@ -136,6 +197,8 @@ def _plain(function: Callable[..., Any], begin: Callable[[], Block | None]) -> C
         block = begin()
         if block is None:
             return function(*args, **kwargs)
+        if block.guard is not None:
+            _hold(block, looped=False)
         outside = get_current()
         attach(block.context)
         try:
@@ -155,7 +218,11 @@ def _plain(function: Callable[..., Any], begin: Callable[[], Block | None]) -> C
 def _coroutine(function: Callable[..., Any], begin: Callable[[], Block | None]) -> Callable[..., Any]:
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         coroutine = function(*args, **kwargs)
-        block = begin()
+        try:
+            block = begin()
+        except BaseException:
+            coroutine.close()
+            raise
         return await (coroutine if block is None else _awaited(coroutine, block))
 
     return wrapper
@@ -163,6 +230,12 @@ def _coroutine(function: Callable[..., Any], begin: Callable[[], Block | None]) 
 
 async def _awaited(coroutine: Any, block: Block) -> Any:
     _awaits(block)
+    if block.guard is not None:
+        try:
+            _hold(block, looped=True)
+        except DeadlineExceeded:
+            coroutine.close()
+            raise
     outside, inside = get_current(), block.context
     attach(inside)
     try:
@@ -171,9 +244,14 @@ async def _awaited(coroutine: Any, block: Block) -> Any:
         # A coroutine collected while it waits is closed in somebody else's context.
         if not isinstance(exc, GeneratorExit) or get_current() is inside:
             attach(outside)
-        _left(block, exc)
+        reached = None if block.wait is None else _reached(block.wait, exc)
+        _left(block, reached or exc)
+        if reached is not None:
+            raise reached from exc
         raise
     attach(outside)
+    if block.wait is not None:
+        over(block.wait)
     return _returned(block, result)
 
 
@@ -190,24 +268,84 @@ def trajectory(
     run: str | None = None,
     session: str | None = None,
     attributes: Mapping[str, Attribute] | None = None,
+    deadline_s: float | None = None,
+    plan: "str | os.PathLike[str] | Plan | None" = None,
+    enforce: Mode | None = None,
+    max_steps: int | None = None,
 ) -> Span:
     """One agent run that serves one request: decorate the function that does it, or open it around the code.
 
     `workload` is the class of trajectories it is accounted in, else `name`; `run` the configuration it belongs to;
     `session` the conversation. `attributes` go on its span and can filter and group reports.
+
+    `deadline_s`: seconds it may take, pauses not counted; `plan`: the plan file that knows how its hops go. `enforce`:
+    `observe` records, and interferes with nothing; `deadline` holds the deadline and the limits of the hops; `abort`
+    also gives up where the plan says that it pays. `max_steps`: the most hops it makes. What is not said here is taken
+    from the environment, `hopbudget.toml` and the plan. Raises TypeError or ValueError for a value that is none.
     """
     _named(name, "trajectory")
-    return Span(functools.partial(begin_trajectory, name, workload, run, session, attributes))
+    check_arguments(deadline_s=deadline_s, plan=plan, enforce=enforce, max_steps=max_steps)
+    accounted = name if workload is None else workload
+
+    def begin() -> Block | None:
+        return begin_trajectory(
+            name,
+            workload=workload,
+            run=run,
+            session=session,
+            attributes=attributes,
+            terms=terms(accounted, deadline_s=deadline_s, plan=plan, enforce=enforce),
+            max_steps=max_steps,
+        )
+
+    return Span(begin)
 
 
-def hop(name: str, *, final: bool = False, model: str | None = None) -> Span:
+def hop(
+    name: str,
+    *,
+    final: bool = False,
+    model: str | None = None,
+    first_token_s: float | None = None,
+    stall_s: float | None = None,
+    completion_s: float | None = None,
+    refuse: bool | float | None = None,
+    enforce: Mode | None = None,
+    retries: Literal["client", "ours"] | None = None,
+) -> Span:
     """One model call, or a stream of one: decorate the function that makes it, or open it around the call.
 
     A stream or a reply that the function returns or yields is read for its tokens and timed; one that it consumes
     itself is passed through `watch`. `final`: its tokens go to the user as they come. `model`: the model asked for.
+
+    Limits, in seconds: `first_token_s` from the issue of the request to the first generated token, `stall_s` from each
+    token to the next, `completion_s` from the issue to the end, retries included. They are held as `enforce` says, else
+    as the trajectory is. `refuse`: don't send it when less is left of the deadline than it needs: that many seconds,
+    or for True its completion limit, else what the plan allots to it. `retries="ours"`: a client's wait between its
+    retries ends when a limit is due, which on an event loop it always does.
+
+    Raises TypeError or ValueError for a value that is none; the hop raises FirstTokenTimeout, StallTimeout,
+    CompletionTimeout, HopRefused and TrajectoryAborted, which are DeadlineExceeded.
     """
     _named(name, "hop")
-    return Span(functools.partial(begin_hop, name, model, final))
+    asked = NOTHING_ASKED
+    limits = {"first_token_s": first_token_s, "stall_s": stall_s, "completion_s": completion_s}
+    if any(value is not None for value in (*limits.values(), refuse, enforce, retries)):
+        asked = _asked(limits, refuse, enforce, retries)
+    return Span(functools.partial(begin_hop, name, model, final, asked))
+
+
+def _asked(limits: dict[str, float | None], refuse: object, enforce: object, retries: object) -> Asked:
+    for what, value in limits.items():
+        if value is not None:
+            positive(what, value)
+    if refuse is not None and not isinstance(refuse, bool):
+        positive("refuse", refuse)
+    if retries not in {None, "client", "ours"}:
+        raise ValueError(f'retries is "client" or "ours", not {retries!r}')
+    mode = None if enforce is None else read_mode(enforce)
+    scope.setup.limited = True
+    return Asked(HopTerms(**limits, mode=mode), refuse, retries)  # type: ignore[arg-type]
 
 
 def work(name: str) -> Span:

@@ -11,6 +11,7 @@ from typing import Any
 from opentelemetry.context import Context, attach, get_current
 
 from hopbudget.tracing.handle import Handle
+from hopbudget.tracing.limits_steps import failed, over, steps
 from hopbudget.tracing.scope import recorder_failed
 
 
@@ -23,11 +24,15 @@ def driver(
         generator, handle, context = start(*args, **kwargs)
         handle.begin()
         now_ns = handle.now_ns
+        wait = handle.wait
         outside = Context()
         sent: Any = None
         thrown: BaseException | None = None
         while True:
+            by_consumer = thrown is not None
             asked_ns = now_ns()
+            if wait is not None and thrown is None:
+                thrown = steps(wait, asked_ns, looped=False)
             if context is not None:
                 outside = _enter(context)
             try:
@@ -38,10 +43,10 @@ def driver(
                 else:
                     item = generator.send(sent)
             except StopIteration as stop:
-                handle.end(None, by_consumer=thrown is not None)
+                handle.end(None, by_consumer=by_consumer)
                 return stop.value
             except BaseException as error:
-                handle.end(error, by_consumer=thrown is not None)
+                failed(handle, error, by_consumer=by_consumer)
                 raise
             finally:
                 thrown = None
@@ -65,16 +70,19 @@ def driver_async(
 ) -> Callable[..., AsyncGenerator[Any, Any]]:
     """An async generator function that drives the async generator which `start` makes of its arguments."""
 
-    async def drive(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+    async def drive(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:  # noqa: PLR0912 - every chunk passes here
         generator, handle, context = start(*args, **kwargs)
         handle.begin()
         now_ns = handle.now_ns
+        wait = handle.wait
         outside = Context()
         sent: Any = None
         thrown: BaseException | None = None
         while True:
             by_consumer = thrown is not None
             asked_ns = now_ns()
+            if wait is not None and thrown is None:
+                thrown = steps(wait, asked_ns, looped=True)
             if context is not None:
                 outside = _enter(context)
             try:
@@ -91,12 +99,14 @@ def driver_async(
                 if isinstance(error, GeneratorExit) and not by_consumer and get_current() is not context:
                     # Collected in the middle of a step: this is somebody else's context.
                     context = None
-                handle.end(error, by_consumer=by_consumer)
+                failed(handle, error, by_consumer=by_consumer)
                 raise
             finally:
                 thrown = None
                 if context is not None:
                     context = _leave(outside)
+                if wait is not None:
+                    over(wait)
             chunk = handle.chunk
             try:
                 chunk(item, asked_ns, now_ns())

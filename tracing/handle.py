@@ -4,11 +4,14 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from hopbudget.tracing import scope
 from hopbudget.tracing.outcomes import is_cancel
 from hopbudget.tracing.tasks import ReadingTask, current_reader
+
+if TYPE_CHECKING:
+    from hopbudget.tracing.limits_waits import Wait
 
 IDLE: Final = 0
 BUSY: Final = 1
@@ -47,7 +50,7 @@ class Handle:
     Whoever makes the steps reads `now_ns` before and after each, and calls `chunk` with what came.
     """
 
-    __slots__ = ("__weakref__", "chunk", "ended", "followers", "now_ns", "reader", "state")
+    __slots__ = ("__weakref__", "chunk", "ended", "followers", "now_ns", "reader", "state", "wait")
 
     def __init__(self, *followers: Follower) -> None:
         self.followers: list[Follower] = []
@@ -55,6 +58,8 @@ class Handle:
         self.ended = not followers
         self.state = UNREAD
         self.reader: ReadingTask | None = None
+        self.wait: Wait | None = None
+        """In which the limits on the stream are held."""
         # With nobody to tell the time, the cheapest clock is one that stands still.
         self.now_ns: Callable[[], int] = _steady(scope.setup.clock.now_ns) if followers else int
         for follower in followers:
@@ -63,6 +68,8 @@ class Handle:
     def add(self, follower: Follower) -> None:
         """One more who wants to know."""
         self.followers.append(follower)
+        if self.wait is None:
+            self.wait = getattr(follower, "wait", None)
         # A call for each chunk: the one follower there mostly is gets it without a detour.
         self.chunk = follower.chunk if len(self.followers) == 1 else partial(_to_all, self.followers)
 

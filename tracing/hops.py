@@ -8,9 +8,12 @@ from opentelemetry.trace import Span, SpanKind, Tracer
 
 from hopbudget.tracing import scope
 from hopbudget.tracing import vocabulary as v
-from hopbudget.tracing.blocks import Block, finish_span
+from hopbudget.tracing.blocks import NOBODY, Block, finish_span
 from hopbudget.tracing.follow import follow, is_async, is_stream
 from hopbudget.tracing.lag import LoopLag, current_loop_lag
+from hopbudget.tracing.limits import COMPLETION, DEADLINE
+from hopbudget.tracing.limits_errors import DeadlineExceeded
+from hopbudget.tracing.limits_guard import NOTHING_ASKED, Asked, Guard, guard_for
 from hopbudget.tracing.metrics import instruments
 from hopbudget.tracing.outcomes import of_exception
 from hopbudget.tracing.readers import CHAT, MESSAGES, Reader, chosen, read_reply
@@ -30,10 +33,17 @@ class HopBlock(Block):
     around it.
     """
 
-    __slots__ = ("body_left", "calls", "lag", "lag_s", "name", "own", "tracer", "visits", "yields")
+    __slots__ = ("body_left", "calls", "lag", "lag_s", "own", "span_name", "tracer", "visits", "yields")
 
     def __init__(
-        self, tracer: Tracer, name: str | None, model: str | None, final: bool, facts: Mapping[str, Any] | None = None
+        self,
+        tracer: Tracer,
+        name: str | None,
+        model: str | None,
+        final: bool,
+        *,
+        facts: Mapping[str, Any] | None = None,
+        guard: Guard | None = None,
     ) -> None:
         own: dict[str, Any] = {v.OPERATION: v.CHAT}
         if facts:
@@ -46,10 +56,14 @@ class HopBlock(Block):
             own[v.FINAL] = True
         operation: str = own[v.OPERATION]
         span_name = operation if model is None else f"{operation} {model}"
-        super().__init__(tracer, span_name, SpanKind.CLIENT, own, place=True)
-        self.tracer = tracer
         self.own = own
-        self.name = span_name
+        if guard is not None:
+            guard.hop = self
+            guard.tell(own)
+        super().__init__(tracer, span_name, SpanKind.CLIENT, own, place=True)
+        self.guard = guard
+        self.tracer = tracer
+        self.span_name = span_name
         self.lag: LoopLag | None = None
         self.lag_s: float | None = None
         self.body_left = False
@@ -59,12 +73,47 @@ class HopBlock(Block):
         if self.trajectory is not None:
             self.trajectory.open_hops += 1
 
+    @property
+    def name(self) -> str | None:
+        """The hop's name; None for a client's own."""
+        return self.own.get(v.HOP)
+
+    @property
+    def model(self) -> str | None:
+        """The model asked for, as far as it is known."""
+        found: str | None = self.visits[-1].facts.get(v.REQUEST_MODEL) or self.own.get(v.REQUEST_MODEL)
+        return found
+
+    @property
+    def follows(self) -> bool:
+        """Whether its streams are followed: something is recorded, or held."""
+        return self.guard is not None or self.span.is_recording()
+
+    @property
+    def limit_fired(self) -> str | None:
+        """The limit that is ending its body right now."""
+        fired = None if self.wait is None else self.wait.fired
+        if fired is None:
+            return None
+        return COMPLETION if fired.limit == DEADLINE else fired.limit
+
+    def refused(self, error: DeadlineExceeded) -> None:
+        """It must not be sent."""
+        if self.guard is not None:
+            self.guard.intervened(error)
+        self.left(error)
+
     def awaits(self) -> None:
         """From now on the lag of this thread's event loop is looked for."""
         if self.lag is None:
             self.lag = current_loop_lag()
             if self.lag is not None:
                 self.lag.opened(self)
+
+    def ticked(self) -> None:
+        """The loop it waits in ticked."""
+        if self.guard is not None:
+            self.guard.ticked()
 
     # Calls seen in the body ----------------------------------------------------------------------------------
 
@@ -91,9 +140,11 @@ class HopBlock(Block):
         visit = self._next_visit(now_ns)
         visit.issue(now_ns)
         visit.facts = facts
+        if self.guard is not None:
+            self.guard.issued(facts.get(v.REQUEST_MODEL))
         visit.span.set_attributes({key: value for key, value in facts.items() if key != v.OPERATION})
         model = facts.get(v.REQUEST_MODEL)
-        if model is not None and self.name == v.CHAT:
+        if model is not None and self.span_name == v.CHAT:
             visit.named = True
             visit.span.update_name(f"{facts[v.OPERATION]} {model}")
         return visit
@@ -118,16 +169,18 @@ class HopBlock(Block):
             started_ns = last.end_ns if last.outcome is not None else self.started_ns
         if last.outcome is not None:
             self._write(last)
+        if self.guard is not None and self.guard.deadline is not None:
+            self.guard.deadline.begin_hop()
         visit = Visit(self._start_span(started_ns), started_ns)
         self.visits.append(visit)
         return visit
 
     def _start_span(self, started_ns: int) -> Span:
         return self.tracer.start_span(
-            self.name,
+            self.span_name,
             context=self.parent,
             kind=SpanKind.CLIENT,
-            attributes=self.own,
+            attributes=self.own if self.guard is None else self.guard.tell(self.own),
             start_time=self.anchor_ns + started_ns,
         )
 
@@ -145,12 +198,7 @@ class HopBlock(Block):
 
     def returned(self, result: Any) -> Any:
         """The body returned this: a stream or reply is its call, if none was watched."""
-        if (
-            self.span.is_recording()
-            and not self.calls
-            and not self.visits[-1].of_client
-            and self.visits[-1].reply is None
-        ):
+        if self.follows and not self.calls and not self.visits[-1].of_client and self.visits[-1].reply is None:
             if is_stream(result):
                 result = self.watch_stream(result)
             elif (reply := read_reply(result)) is not None:
@@ -186,7 +234,7 @@ class HopBlock(Block):
 
     def chunk(self, item: object, asked_ns: int, now_ns: int) -> None:
         """The body yielded this, which is its stream if it watched none."""
-        if self.calls or self.visits[-1].of_client or not self.span.is_recording():
+        if self.calls or self.visits[-1].of_client or not self.follows:
             return
         if self.yields is None:
             self.yields = Call(self, self.visits[-1], whole=False)
@@ -212,6 +260,8 @@ class HopBlock(Block):
         if visit.done or visit.outcome is None:
             return
         visit.done = True
+        if self.guard is not None:
+            self.guard.ended(visit)
         attributes = visit.attributes()
         if self.lag is not None:
             self.lag.look(self)
@@ -219,7 +269,7 @@ class HopBlock(Block):
                 attributes[v.CLIENT_LAG] = self.lag_s
                 self.lag_s = None
         model = attributes.get(v.RESPONSE_MODEL)
-        if model is not None and self.name == v.CHAT and not visit.named:
+        if model is not None and self.span_name == v.CHAT and not visit.named:
             visit.span.update_name(f"{v.CHAT} {model}")
         if self.trajectory is not None:
             self.trajectory.last_outcome = visit.outcome
@@ -240,6 +290,9 @@ class HopBlock(Block):
             if not visit.done:
                 return
         self.close()
+        if self.guard is not None:
+            self.guard.close()
+            self.guard = self.wait = None
         if self.lag is not None:
             self.lag.closed(self)
         # Calls hold the hop: without this the garbage collector would have to see to each.
@@ -253,10 +306,35 @@ def _format_hint(stream: object) -> Format | None:
     return _LIBRARIES.get(type(stream).__module__.partition(".")[0])
 
 
-def begin_hop(name: str, model: str | None, final: bool) -> Block | None:
-    """Open a hop; None while nothing is recorded."""
+def begin_hop(name: str, model: str | None, final: bool, asked: Asked = NOTHING_ASKED) -> Block | None:
+    """Open a hop; None while nothing is recorded and nothing is to be held. Raises what speaks against sending it."""
     tracer = scope.tracer()
-    return None if tracer is None else HopBlock(tracer, name, model, final)
+    if not scope.setup.limited:
+        return None if tracer is None else HopBlock(tracer, name, model, final)
+    guard = guard_for(name, model, asked)
+    if guard is None:
+        return None if tracer is None else HopBlock(tracer, name, model, final)
+    return guarded_hop(tracer, name, model, final, guard=guard)
+
+
+def guarded_hop(
+    tracer: Tracer | None,
+    name: str | None,
+    model: str | None,
+    final: bool,
+    *,
+    facts: Mapping[str, Any] | None = None,
+    guard: Guard,
+) -> HopBlock:
+    """Open a hop that has limits, or a deadline around it. Raises what speaks against sending it."""
+    if guard.deadline is not None:
+        guard.deadline.begin_hop()
+    hop = HopBlock(tracer or NOBODY, name, model, final, facts=facts, guard=guard)
+    objection = guard.objection() if guard.may_object else None
+    if objection is not None:
+        hop.refused(objection)
+        raise objection
+    return hop
 
 
 def open_hop() -> HopBlock | None:
@@ -280,7 +358,7 @@ def watch(stream: T, read: Reader | None = None) -> T:
         chosen(read)
     try:
         hop = open_hop()
-        if hop is None or not hop.span.is_recording():
+        if hop is None or not hop.follows:
             return stream
         raw = getattr(stream, "_raw_stream", None)
         if raw is not None:

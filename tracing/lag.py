@@ -19,6 +19,9 @@ class Waiting(Protocol):
 
     lag_s: float | None
 
+    def ticked(self) -> None:
+        """Called every `INTERVAL_S` while it is open, unless the loop is late."""
+
 
 class LoopLag:
     """The lag of one event loop. Its timer stops when nothing is open in the loop."""
@@ -31,6 +34,10 @@ class LoopLag:
         self._open: dict[Waiting, float] = {}
         self._due_s = 0.0
         self._ticks = False
+
+    def is_of(self, loop: Any) -> bool:
+        """Whether it is this loop's."""
+        return self._loop() is loop
 
     def opened(self, waiting: Waiting) -> None:
         """It is open from now on. To be called in the loop's thread."""
@@ -61,6 +68,7 @@ class LoopLag:
         for waiting, opened_s in tuple(self._open.items()):
             # What opened after the timer was due has waited from then on only.
             self._tell(waiting, max(now_s - max(self._due_s, opened_s), 0.0))
+            waiting.ticked()
         self._ticks = False
         if self._open:
             self._set()

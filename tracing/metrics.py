@@ -45,17 +45,21 @@ class Instruments:
         self.tpot = histogram("hopbudget.tpot", "s", "Time per output token after the first.", TOKEN_S)
         self.itl = histogram("hopbudget.itl", "s", "Gaps between token-bearing chunks.", TOKEN_S)
         self.outcomes = meter.create_counter("hopbudget.hops", "{hop}", "Hops, by outcome.")
+        self.interventions = meter.create_counter(
+            "hopbudget.interventions", "{decision}", "What was ended or not sent, by decision."
+        )
 
     def record(self, visit: "Visit", facts: Mapping[str, Any]) -> None:
         """Record one visit of a hop; `facts` are its span's attributes, and the trajectory's workload."""
         common = {key: facts[key] for key in _COMMON if key in facts}
         failed = {} if visit.error is None else {v.ERROR_TYPE: visit.error}
         own = {key: facts[key] for key in (v.HOP, v.WORKLOAD, v.REQUEST_MODEL, v.RESPONSE_MODEL) if key in facts}
+        done = {key: facts[key] for key in (v.LIMIT_HIT, v.FAILOVER, v.MIDSTREAM) if key in facts}
         told = {**own, v.OUTCOME: str(visit.outcome)}
         length_s = seconds(visit.end_ns - visit.started_ns)
         self.duration.record(length_s, {**common, **failed})
         self.hop.record(length_s, told)
-        self.outcomes.add(1, told)
+        self.outcomes.add(1, {**told, **done})
         for histogram, key in ((self.input, v.INPUT_TOKENS), (self.output, v.OUTPUT_TOKENS)):
             if key in facts:
                 histogram.record(facts[key], common)

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
 from hopbudget.tracing.handle import BUSY, IDLE, UNREAD, Follower, Handle
+from hopbudget.tracing.limits_steps import aclose, close, entered, failed, over
 from hopbudget.tracing.scope import recorder_failed
 
 HANDLE: Final = "_hopbudget_handle"
@@ -113,16 +114,23 @@ def step(pull: Callable[[Any], Any], source: Any, handle: Handle) -> Any:
     now_ns = handle.now_ns
     handle.state = BUSY
     asked_ns = now_ns()
+    wait = handle.wait
     try:
+        if wait is not None:
+            if asked_ns >= wait.next_ns:
+                _asks(handle, asked_ns, source)
+            wait.asked_ns = asked_ns
         item = pull(source)
     except StopIteration:
         handle.end(None)
         raise
     except BaseException as exc:
-        handle.end(exc)
+        failed(handle, exc)
         raise
     finally:
         handle.state = IDLE
+        if wait is not None:
+            wait.asked_ns = 0
     chunk = handle.chunk
     try:
         chunk(item, asked_ns, now_ns())
@@ -140,16 +148,25 @@ async def step_async(pull: Callable[[Any], Any], source: Any, handle: Handle) ->
     now_ns = handle.now_ns
     handle.state = BUSY
     asked_ns = now_ns()
+    wait = handle.wait
     try:
+        if wait is not None:
+            if asked_ns >= wait.next_ns or wait.current(wait.loop) is not wait.task:
+                await _asks_async(handle, asked_ns, source)
+            wait.asked_ns = asked_ns
         item = await pull(source)
     except StopAsyncIteration:
         handle.end(None)
         raise
     except BaseException as exc:
-        handle.end(exc)
+        failed(handle, exc)
         raise
     finally:
         handle.state = IDLE
+        if wait is not None:
+            wait.asked_ns = 0
+            if wait.fired is not None:
+                over(wait)
     chunk = handle.chunk
     try:
         chunk(item, asked_ns, now_ns())
@@ -167,9 +184,12 @@ def steps(iterator: Iterator[Any], handle: Handle, owner: Any) -> Iterator[Any]:
     if handle.state == UNREAD:
         handle.begin()
     now_ns = handle.now_ns
+    wait = handle.wait
     try:
         handle.state = BUSY
         asked_ns = now_ns()
+        if wait is not None:
+            _asks(handle, asked_ns, iterator, owner)
         for item in iterator:
             came_ns = now_ns()
             handle.state = IDLE
@@ -181,9 +201,13 @@ def steps(iterator: Iterator[Any], handle: Handle, owner: Any) -> Iterator[Any]:
             yield item
             handle.state = BUSY
             asked_ns = now_ns()
+            if wait is not None:
+                if asked_ns >= wait.next_ns:
+                    _asks(handle, asked_ns, iterator, owner)
+                wait.asked_ns = asked_ns
     except BaseException as exc:
         if handle.state == BUSY:
-            handle.end(exc)
+            failed(handle, exc)
         raise
     else:
         handle.end(None)
@@ -197,12 +221,17 @@ async def async_steps(iterator: AsyncIterator[Any], handle: Handle, owner: Any) 
     if handle.state == UNREAD:
         handle.begin()
     now_ns = handle.now_ns
+    wait = handle.wait
     try:
         handle.state = BUSY
         asked_ns = now_ns()
+        if wait is not None:
+            await _asks_async(handle, asked_ns, iterator, owner)
         async for item in iterator:
             came_ns = now_ns()
             handle.state = IDLE
+            if wait is not None:
+                wait.asked_ns = 0
             chunk = handle.chunk
             try:
                 chunk(item, asked_ns, came_ns)
@@ -211,15 +240,39 @@ async def async_steps(iterator: AsyncIterator[Any], handle: Handle, owner: Any) 
             yield item
             handle.state = BUSY
             asked_ns = now_ns()
+            if wait is not None:
+                if asked_ns >= wait.next_ns or wait.current(wait.loop) is not wait.task:
+                    await _asks_async(handle, asked_ns, iterator, owner)
+                wait.asked_ns = asked_ns
     except BaseException as exc:
         if handle.state == BUSY:
-            handle.end(exc)
+            failed(handle, exc)
         raise
     else:
         handle.end(None)
     finally:
         handle.state = IDLE
+        if wait is not None:
+            over(wait)
         del owner
+
+
+def _asks(handle: Handle, asked_ns: int, *sources: Any) -> None:
+    """The next chunk is asked for. Raises the limit that is reached already, the stream ended and closed."""
+    due = None if handle.wait is None else entered(handle.wait, asked_ns, looped=False)
+    if due is not None:
+        handle.end(due)
+        close(*sources)
+        raise due
+
+
+async def _asks_async(handle: Handle, asked_ns: int, *sources: Any) -> None:
+    """The same where it is awaited."""
+    due = None if handle.wait is None else entered(handle.wait, asked_ns, looped=True)
+    if due is not None:
+        handle.end(due)
+        await aclose(*sources)
+        raise due
 
 
 class StandIn:

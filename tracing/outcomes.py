@@ -1,5 +1,6 @@
 """How an exception that ended something is called in the records."""
 
+from hopbudget.tracing.limits_errors import DeadlineExceeded
 from hopbudget.tracing.vocabulary import Outcome
 
 CUT_OFF = "cut_off"
@@ -19,6 +20,15 @@ def is_cancel(exc: BaseException | None) -> bool:
     return any(is_cancel_name(cls.__name__) for cls in type(exc).__mro__)
 
 
+def limit_in(exc: BaseException | None) -> DeadlineExceeded | None:
+    """The limit of ours that was reached, if the exception is that, or is a group's with that in it."""
+    if isinstance(exc, DeadlineExceeded):
+        return exc
+    if isinstance(exc, BaseExceptionGroup):
+        return next((found for inner in exc.exceptions if (found := limit_in(inner)) is not None), None)
+    return None
+
+
 def is_cancel_name(name: str) -> bool:
     """Whether a class of this name, dotted or not, is a cancellation or a time-out."""
     last = name.rpartition(".")[2]
@@ -32,6 +42,9 @@ def of_exception(exc: BaseException | None, *, by_consumer: bool = False) -> tup
     """
     if exc is None:
         return ("closed_by_consumer" if by_consumer else "ok"), None
+    ours = limit_in(exc)
+    if ours is not None:
+        return ours.outcome, type(ours).__qualname__
     if is_cancel(exc):
         return "cancelled", type(exc).__qualname__
     if by_consumer or isinstance(exc, GeneratorExit):

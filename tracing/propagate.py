@@ -8,6 +8,8 @@ from opentelemetry.context import Context
 from opentelemetry.propagate import extract, inject
 from opentelemetry.trace import get_current_span
 
+from hopbudget.tracing.remaining import VARIABLE, for_process
+
 PARENT: Final = "traceparent"
 _HEADERS: Final = (PARENT, "tracestate")
 _OURS: Final = "HOPBUDGET_"
@@ -32,9 +34,14 @@ def add_headers(headers: MutableMapping[str, str]) -> None:
 def environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for a sub-process that is to go on with this trajectory: `base`, else this process's own.
 
-    In the sub-process `hopbudget.init` reads it: what nothing encloses there belongs to the trajectory.
+    What nothing encloses there belongs to the trajectory, once `hopbudget.init` has run, and keeps its deadline.
     """
     found = dict(os.environ if base is None else base)
+    # A deadline that this process was started with is no longer the one.
+    found.pop(VARIABLE, None)
+    left = for_process()
+    if left is not None:
+        found[VARIABLE] = left
     carrier: dict[str, str] = {}
     inject(carrier)
     for name in _HEADERS:

@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from opentelemetry.context import Context, get_current, set_value
-from opentelemetry.trace import set_span_in_context
+from opentelemetry.trace import Tracer, set_span_in_context
 
 from hopbudget.tracing import scope
 from hopbudget.tracing import vocabulary as v
 from hopbudget.tracing.bodies import follow_body, hear_close, is_read
 from hopbudget.tracing.follow import follow, is_stream
-from hopbudget.tracing.hops import HopBlock, open_hop
+from hopbudget.tracing.hops import HopBlock, guarded_hop, open_hop
+from hopbudget.tracing.limits_guard import guard_for
+from hopbudget.tracing.limits_sockets import bound
+from hopbudget.tracing.limits_waits import RequestWait
 from hopbudget.tracing.objects import HANDLE
 from hopbudget.tracing.outcomes import of_exception
 from hopbudget.tracing.reading import Format, Reading
@@ -27,15 +30,18 @@ class Request:
     inner request is the one that counts, and takes over the outer's visit.
     """
 
-    __slots__ = ("context", "format", "hop", "own", "slept_ns", "taken", "visit")
+    __slots__ = ("context", "format", "hop", "own", "slept_ns", "taken", "visit", "wait")
 
-    def __init__(self, hop: HopBlock, visit: Visit, format: Format, *, own: bool) -> None:
+    def __init__(self, hop: HopBlock, visit: Visit, format: Format, *, own: bool, stream: bool) -> None:
         self.hop = hop
         self.visit = visit
         self.format = format
         self.own = own
         self.taken = False
         self.slept_ns = 0
+        guard = hop.guard
+        self.wait = RequestWait(guard, visit, streams=stream) if guard is not None and guard.enforced else None
+        """In which the limits on the request are held."""
         context = set_value(_REQUEST, self, get_current())
         if own or visit.span is not hop.span:
             context = set_span_in_context(visit.span, context)
@@ -48,14 +54,19 @@ class Request:
         self.slept_ns = self.hop.now_ns()
 
     def wakes(self) -> None:
+        """It waited."""
+        self.visit.backoff_ns += self.hop.now_ns() - self.slept_ns
+
+    def again(self) -> None:
         """The next attempt begins."""
-        now_ns = self.hop.now_ns()
-        self.visit.again(now_ns - self.slept_ns, now_ns)
+        self.visit.again(self.hop.now_ns())
 
     # The end ---------------------------------------------------------------------------------------------------
 
     def failed(self, exc: BaseException) -> None:
         """No answer came, but this exception."""
+        if self.wait is not None:
+            self.wait.leave()
         visit = self.visit
         if not self.taken and visit.outcome is None:
             visit.settle(*of_exception(exc), self.hop.now_ns())
@@ -65,6 +76,8 @@ class Request:
 
     def answered(self, result: Any, *, stream: bool) -> Any:
         """This came back: a reply, a stream, or a response that is yet to be read."""
+        if self.wait is not None:
+            self.wait.leave()
         if not self.taken and self.visit.outcome is None:
             result = self._follow(result, stream)
         if self.own:
@@ -85,6 +98,7 @@ class Request:
         call = self._stream_call()
         followed = follow(stream, call)
         own = getattr(followed, "__dict__", {})
+        self._bound(call, own.get("response"))
         if HANDLE in own and "response" in own:
             hear_close(own["response"], own[HANDLE])
         return followed
@@ -107,16 +121,28 @@ class Request:
         if not follow_body(response, call):
             self.visit.clock = None
             self._settle(Reading())
+        else:
+            self._bound(call, response)
+
+    def _bound(self, call: Call, response: Any) -> None:
+        """Where the answer was not awaited: its connection waits no longer than what is left."""
+        if call.wait is not None and self.wait is not None and self.wait.lowered and response is not None:
+            bound(response, call.wait)
 
     def _settle(self, reply: Reading) -> None:
         self.visit.answered(reply, self.hop.now_ns())
         self.hop.call_settled(self.visit)
 
 
-def begin_request(facts: Mapping[str, Any], format: Format, *, outer: bool = False) -> Request | None:
-    """A client begins a request that `facts`, as span attributes, describe; None if nothing is to be recorded."""
+def begin_request(
+    facts: Mapping[str, Any], format: Format, *, stream: bool, outer: bool = False, recorded: bool = True
+) -> Request | None:
+    """A client begins a request that `facts`, as span attributes, describe; None if nothing is to be recorded or held.
+
+    `recorded`: also outside of hops. Raises what speaks against sending it.
+    """
     tracer = scope.tracer()
-    if tracer is None:
+    if tracer is None and not scope.setup.limited:
         return None
     around = current_request()
     hop = open_hop()
@@ -127,8 +153,11 @@ def begin_request(facts: Mapping[str, Any], format: Format, *, outer: bool = Fal
         around = None
     own = hop is None
     if hop is None:
-        hop = HopBlock(tracer, None, facts.get(v.REQUEST_MODEL), False, facts)
-    if not hop.span.is_recording():
+        found = _own_hop(tracer, facts) if recorded else None
+        if found is None:
+            return None
+        hop = found
+    if not hop.follows or (hop.guard is None and not recorded):
         if own:
             hop.left(None)
         return None
@@ -138,7 +167,15 @@ def begin_request(facts: Mapping[str, Any], format: Format, *, outer: bool = Fal
         around.taken = True
         visit = around.visit
         visit.span.set_attributes({key: value for key, value in facts.items() if key != v.OPERATION})
-    return Request(hop, visit, format, own=own)
+    return Request(hop, visit, format, own=own, stream=stream)
+
+
+def _own_hop(tracer: Tracer | None, facts: Mapping[str, Any]) -> HopBlock | None:
+    model = facts.get(v.REQUEST_MODEL)
+    guard = guard_for(None, model) if scope.setup.limited else None
+    if guard is not None:
+        return guarded_hop(tracer, None, model, False, facts=facts, guard=guard)
+    return None if tracer is None else HopBlock(tracer, None, model, False, facts=facts)
 
 
 def current_request() -> Request | None:

@@ -28,11 +28,14 @@ from hopbudget.tracing.vocabulary import SCOPE_NAME
 
 if TYPE_CHECKING:
     from hopbudget.tracing.blocks import Block, TrajectoryBlock
+    from hopbudget.tracing.deadline import Deadline
 
 _HAS_VARIABLE: Final = hasattr(trace, "_TRACER_PROVIDER")
 """Whether the API's own variable can be read: its function reads the environment each time nothing is set."""
 PLACE: Final = "hopbudget-place"
 """Key, in OpenTelemetry's context, of the innermost open trajectory or hop."""
+DEADLINE: Final = "hopbudget-deadline"
+"""Key, in OpenTelemetry's context, of the innermost deadline."""
 
 
 def _homeless() -> None:
@@ -42,7 +45,7 @@ def _homeless() -> None:
 class _Setup:
     """What `configure` sets; one per process."""
 
-    __slots__ = ("clock", "errors", "home", "known", "provider", "tokenizer", "tracer")
+    __slots__ = ("clock", "errors", "home", "home_deadline", "known", "limited", "provider", "tokenizer", "tracer")
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -51,7 +54,11 @@ class _Setup:
         self.known: TracerProvider | None = None
         self.tracer: Tracer | None = None
         self.home: Callable[[], SpanContext | None] = _homeless
+        self.home_deadline: Callable[[], Deadline | None] | None = None
+        """Finds the deadline of what nothing encloses in this process."""
         self.errors = 0
+        self.limited = False
+        """Whether a deadline or a limit was ever given in this process. While none was, nobody looks for one."""
 
 
 setup: Final = _Setup()
@@ -113,7 +120,8 @@ def sheltered(context: Context) -> Context:
     if len(open_trajectories) == 1:
         only = next(iter(tuple(open_trajectories.values())), None)
         if only is not None and only.thread != get_ident():
-            return set_value(PLACE, only, set_span_in_context(only.span, context))
+            inside = set_value(PLACE, only, set_span_in_context(only.span, context))
+            return inside if only.deadline is None else set_value(DEADLINE, only.deadline, inside)
     home = setup.home()
     return context if home is None else set_span_in_context(NonRecordingSpan(home), context)
 

@@ -20,6 +20,7 @@ TEXT_LIMIT = 8192
 READY_NS = 200_000
 """A chunk that comes within this time of being asked for was there already: nothing generates 5,000 chunks a second."""
 READY_US = READY_NS // 1000
+ENDLESS_NS = 1 << 62
 
 
 class TextCounter:
@@ -68,7 +69,10 @@ class StreamClock:
         "_format",
         "_pulled_ns",
         "_quick",
+        "_quiet_at",
+        "_quiet_ns",
         "_reads_text",
+        "_thought_at",
         "bare_chunks",
         "began_ns",
         "chunks",
@@ -80,7 +84,9 @@ class StreamClock:
         "gaps",
         "held",
         "last_ns",
+        "longest_ns",
         "model",
+        "patience_ns",
         "reasoned",
         "summarised",
         "truncated",
@@ -103,7 +109,13 @@ class StreamClock:
         self.first_ns: int | None = None
         self.last_ns = 0
         self._pulled_ns: int | None = None
+        self._quiet_ns = 0
+        self._quiet_at = 0
+        self._thought_at = 0
         self.waited_ns = 0
+        self.patience_ns = ENDLESS_NS
+        """Waits for a token after the first that are longer are kept in `longest_ns`."""
+        self.longest_ns = 0
         self.coalesced = 0
         """Gaps under `READY_NS`: both chunks came in one read."""
         self.held = 0
@@ -140,6 +152,8 @@ class StreamClock:
         # The way of nearly every chunk: `_pulled` and `_token`, written out.
         waited_ns = now_ns - asked_ns
         self.waited_ns += waited_ns
+        if waited_ns > self.patience_ns:
+            self._waited_long(waited_ns)
         if self.chunks <= EXACT_LIMIT:
             add_gap = self._add_exact
             gap_us = (now_ns - self.last_ns) // 1000
@@ -165,12 +179,22 @@ class StreamClock:
         else:
             self.waited_ns += now_ns - asked_ns
         self.pulled_ns = now_ns
+        before = self.chunks
+        quiet_ns = self.quiet_ns + now_ns - asked_ns
+        if before and quiet_ns > self.patience_ns:
+            self._waited_long(quiet_ns)
         if self._events is None and self._quick is None and self._on_the_wire(chunk):
             self._events = EventParser()
         if self._events is None:
             self._read(chunk, asked_ns, now_ns)
         else:
             self._read_events(self._events.feed(chunk), asked_ns, now_ns)
+        if self.chunks == before:
+            self._quiet_ns, self._quiet_at = quiet_ns, before
+
+    def _waited_long(self, waited_ns: int) -> None:
+        if not self.complete and waited_ns > self.longest_ns:
+            self.longest_ns = waited_ns
 
     def _on_the_wire(self, chunk: object) -> bool:
         """Whether the chunks are bytes or lines of an event stream, whose events are what is to be read."""
@@ -197,7 +221,9 @@ class StreamClock:
     def _take(self, reading: Reading, asked_ns: int, now_ns: int) -> None:
         if reading.generated:
             self._token(asked_ns, now_ns)
-            self.reasoned = self.reasoned or reading.reasoning
+            if reading.reasoning:
+                self.reasoned = True
+                self._thought_at = self.chunks
             self.summarised = self.summarised or reading.summary
             self._text(reading.text, reading.answer, now_ns)
         else:
@@ -239,6 +265,17 @@ class StreamClock:
         """A stall, time-out or cancel ended the wait for the next chunk: the open gap counts, right-censored."""
         if self.first_ns is not None:
             self.gaps.leave_open((now_ns - self.last_ns) // 1000)
+
+    @property
+    def quiet_ns(self) -> int:
+        """How long was waited for chunks without tokens since the last token, or since the stream was opened."""
+        return self._quiet_ns if self._quiet_at == self.chunks else 0
+
+    @property
+    def thinking(self) -> bool:
+        """Whether the last token was of the model's reasoning."""
+        inline = self._answer.thought and self.answer_ns is None
+        return self.chunks > 0 and (inline or self._thought_at == self.chunks)
 
     @property
     def answer_ns(self) -> int | None:

@@ -8,13 +8,15 @@ from opentelemetry.trace import Span
 from hopbudget.tracing import scope
 from hopbudget.tracing import vocabulary as v
 from hopbudget.tracing.clock import seconds
-from hopbudget.tracing.outcomes import is_cancel, of_exception
+from hopbudget.tracing.limits_cause import Took
+from hopbudget.tracing.outcomes import is_cancel, limit_in, of_exception
 from hopbudget.tracing.readers import Format, Reading
 from hopbudget.tracing.stream import StreamClock
 from hopbudget.tracing.vocabulary import Outcome
 
 if TYPE_CHECKING:
     from hopbudget.tracing.hops import HopBlock
+    from hopbudget.tracing.limits_waits import Wait
 
 PREPARED_NS: Final = 1_000_000
 """From here on the time that a hop's body took before its request is told from the hop's own."""
@@ -30,7 +32,7 @@ class Visit:
 
     __slots__ = (
         "attempt_ns", "attempts", "backoff_ns", "begun_ns", "clock", "done", "end_ns", "error", "facts",
-        "issued", "named", "outcome", "reply", "span", "started_ns", "streamed",
+        "issued", "limit_hit", "named", "outcome", "reply", "span", "started_ns", "streamed",
     )  # fmt: skip
 
     def __init__(self, span: Span, started_ns: int) -> None:
@@ -49,6 +51,8 @@ class Visit:
         self.reply: Reading | None = None
         self.outcome: Outcome | None = None
         self.error: str | None = None
+        self.limit_hit: str | None = None
+        """The limit that ended it, or that would have."""
         self.end_ns = started_ns
         self.done = False
 
@@ -71,10 +75,9 @@ class Visit:
         self.attempt_ns = now_ns
         self.issued = True
 
-    def again(self, slept_ns: int, now_ns: int) -> None:
-        """The client itself waited and now sends the request once more."""
+    def again(self, now_ns: int) -> None:
+        """The client itself sends the request once more."""
         self.attempts += 1
-        self.backoff_ns += slept_ns
         self.attempt_ns = now_ns
 
     def answered(self, reply: Reading, now_ns: int) -> None:
@@ -96,9 +99,21 @@ class Visit:
         self.issued = False
         self.outcome = self.error = self.clock = self.reply = None
 
+    def took(self, name: str, end_ns: int) -> Took:
+        """What its time went to until then, as far as that was seen; `name` is the hop's."""
+        clock, backoff_ns = self.clock, self.backoff_ns
+        first_ns = writing_ns = chunks = 0
+        if clock is not None and clock.first_ns is not None:
+            first_ns = max(clock.first_ns - self.started_ns - backoff_ns, 0)
+            writing_ns, chunks = clock.last_ns - clock.first_ns, clock.chunks
+        # Every hop with a deadline passes here, and this is the quick way to make one.
+        return tuple.__new__(Took, (name, self.begun_ns, end_ns, backoff_ns, first_ns, writing_ns, chunks))
+
     def attributes(self) -> dict[str, Any]:
         """The visit's measurements, as span attributes; what was not observed is not there."""
         found: dict[str, Any] = {v.OUTCOME: self.outcome}
+        if self.limit_hit is not None:
+            found[v.LIMIT_HIT] = self.limit_hit
         if self.attempts > 1:
             found[v.ATTEMPTS] = self.attempts
         if self.backoff_ns:
@@ -163,7 +178,7 @@ class Visit:
 class Call:
     """Follows one stream for its visit."""
 
-    __slots__ = ("chunk", "clock", "hop", "now_ns", "opened_ns", "visit", "whole")
+    __slots__ = ("chunk", "clock", "hop", "now_ns", "opened_ns", "visit", "wait", "whole")
 
     def __init__(
         self, hop: "HopBlock", visit: Visit, *, whole: bool, format: Format | None = None, fixed: bool = False
@@ -177,6 +192,9 @@ class Call:
         visit.clock = self.clock
         # Every chunk passes here, so the clock takes it without a detour.
         self.chunk = self.clock.pulled
+        self.wait: Wait | None = None
+        if hop.guard is not None:
+            hop.guard.follow(self)
 
     @property
     def observed_ns(self) -> int:
@@ -195,14 +213,23 @@ class Call:
         elif by_consumer and exc is None and self.clock.over:
             # Whoever reads bytes closes them after the last event, and does not ask for more.
             visit.settle(*self.clock.clean_end(), self.observed_ns)
+        elif by_consumer and is_cancel(exc) and (limit := self.hop.limit_fired) is not None:
+            # The stream was dropped while the body was ended, before anybody could tell why.
+            visit.limit_hit = limit
+            visit.settle("timed_out", None, self.observed_ns)
         elif by_consumer:
             visit.settle(*of_exception(exc, by_consumer=True), self.observed_ns)
         else:
             now_ns = self.now_ns()
-            if is_cancel(exc):
+            if is_cancel(exc) or limit_in(exc) is not None:
                 self.clock.cut_short(now_ns)
             visit.settle(*of_exception(exc), now_ns)
-        self.hop.call_settled(visit)
+        self._settled()
+
+    def _settled(self) -> None:
+        if self.hop.guard is not None:
+            self.hop.guard.followed(self)
+        self.hop.call_settled(self.visit)
 
     def dropped(self) -> None:
         """Nobody reads it any more."""
@@ -235,7 +262,7 @@ class BodyCall(Call):
             visit.answered(read_body(bytes(self.body), self.format), self.now_ns())
         else:
             visit.settle(*of_exception(exc, by_consumer=by_consumer), self.observed_ns)
-        self.hop.call_settled(visit)
+        self._settled()
 
 
 def read_body(body: bytes, format: Format) -> Reading:

@@ -3,20 +3,22 @@
 import sys
 from collections.abc import Callable
 
-from bench.soak import receiver
+from bench.soak import limits, receiver
 
-PARTS: dict[str, Callable[[float], list[str]]] = {"receiver": receiver.run}
-"""What each does for so many seconds, and the sentences about what did not hold."""
-SECONDS = 60.0
+PARTS: dict[str, tuple[Callable[[float], list[str]], float]] = {
+    "limits": (limits.run, 120.0),
+    "receiver": (receiver.run, 60.0),
+}
+"""What each does for so many seconds; it returns sentences about what did not hold."""
 
 
 def main(wanted: list[str]) -> int:
     """Run them in turn."""
     broken = []
-    for name, run in PARTS.items():
+    for name, (run, seconds) in PARTS.items():
         if not wanted or name in wanted:
-            print(f"soak: {name}, {SECONDS:.0f} s ...", flush=True)
-            broken += [f"{name}: {sentence}" for sentence in run(SECONDS)]
+            print(f"soak: {name}, {seconds:.0f} s ...", flush=True)
+            broken += [f"{name}: {sentence}" for sentence in run(seconds)]
     print("\n".join(broken) or "soak: everything held")
     return bool(broken)
 

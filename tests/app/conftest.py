@@ -44,16 +44,28 @@ def recorded_profile(recorded_store: Path) -> budgets.Profile:
 
 
 @pytest.fixture
-def open_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., AppTest]]:
-    """Runs the page on a store, with these words in its address."""
+def open_page(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., AppTest]]:
+    """Runs one of the pages on a store, with these words in its address, in a folder without a configuration."""
 
-    def run(store: Path, **address: str) -> AppTest:
+    def run(store: Path, name: str = "overview", **address: str | list[str]) -> AppTest:
         monkeypatch.setenv("HOPBUDGET_STORE", str(store))
         opened = AppTest.from_file(str(page), default_timeout=60)
-        opened.query_params.update(address)
+        opened.query_params.update({"page": name, **address})
         return opened.run()
 
+    monkeypatch.chdir(tmp_path)
     yield run
+
+
+@pytest.fixture
+def go() -> Callable[[AppTest, str], AppTest]:
+    """Opens another page in the same session, as a click on its name does."""
+
+    def to(opened: AppTest, name: str) -> AppTest:
+        opened.segmented_control(key="page").set_value(name)
+        return opened.run()
+
+    return to
 
 
 @pytest.fixture

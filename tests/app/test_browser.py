@@ -1,4 +1,4 @@
-"""The page in a real browser: served, walked through, with nothing said to its console or fetched from elsewhere."""
+"""The pages in a real browser: served, walked through, with nothing said to the console or fetched from elsewhere."""
 
 import json
 import os
@@ -14,11 +14,14 @@ from typing import Any
 
 import pytest
 
+from hopbudget import sample
 from hopbudget.plans import read
+from hopbudget.store.duck import Store
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 
 from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
@@ -26,7 +29,7 @@ from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
 PATIENCE_S = 90
-CHARTS = 9
+CHARTS = {"overview": 5, "breaches": 5, "streams": 5, "budgets": 4}
 FIGURES = '[data-testid="stMetricValue"]'
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -43,7 +46,18 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def address(recorded_store: Path, page: Path, tmp_path: Path) -> Iterator[str]:
+def store(tmp_path: Path) -> Path:
+    """Three hundred trajectories of the sample agents, and a configuration beside them."""
+    recorded, path = tmp_path / "runs.jsonl", tmp_path / "traces.duckdb"
+    recorded.write_bytes(b"".join(sample.lines(sample.runs(300, 1_767_225_600.0))))
+    Store(path).import_paths([recorded])
+    objective = '{metric = "trajectory_duration", percentile = 90, limit = "11s"}'
+    (tmp_path / "hopbudget.toml").write_text(f"[workloads.research]\nobjectives = [{objective}]\n")
+    return path
+
+
+@pytest.fixture
+def address(store: Path, page: Path, tmp_path: Path) -> Iterator[str]:
     """The page, served as `hopbudget app` serves it."""
     port = free_port()
     command = [
@@ -52,7 +66,11 @@ def address(recorded_store: Path, page: Path, tmp_path: Path) -> Iterator[str]:
     ]
     log = (tmp_path / "server.log").open("w")
     served = subprocess.Popen(
-        command, env=os.environ | {"HOPBUDGET_STORE": str(recorded_store)}, stdout=log, stderr=subprocess.STDOUT
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"HOPBUDGET_STORE": str(store)},
+        stdout=log,
+        stderr=subprocess.STDOUT,
     )
     try:
         WebDriverWait(served, PATIENCE_S, ignored_exceptions=[OSError]).until(lambda _: healthy(served, port))
@@ -92,12 +110,15 @@ def browser(downloads: Path) -> Iterator[Any]:
             driven.quit()
 
 
-def drawn(browser: Any) -> bool:
-    """Whether the script has run to its end and every chart stands."""
+def drawn(browser: Any, page: str) -> bool:
+    """Whether the script has run to its end and every chart of the page stands."""
+    if page != "overview" and f"page={page}" not in browser.current_url:
+        return False
     app = browser.find_elements(By.CSS_SELECTOR, '[data-testid="stApp"]')
     settled = bool(app) and app[0].get_attribute("data-test-script-state") == "notRunning"
     charts = browser.find_elements(By.CSS_SELECTOR, '[data-testid="stVegaLiteChart"]')
-    return settled and len(charts) >= CHARTS and all(c.find_elements(By.CSS_SELECTOR, "svg.marks") for c in charts)
+    enough = settled and len(charts) >= CHARTS[page]
+    return enough and all(c.find_elements(By.CSS_SELECTOR, "svg.marks") for c in charts)
 
 
 def texts(browser: Any, selector: str) -> list[str]:
@@ -122,27 +143,56 @@ def requests(browser: Any) -> set[str]:
     return asked
 
 
-def test_the_page_is_walked_in_a_real_browser(address: str, browser: Any, downloads: Path) -> None:
+def open_page(browser: Any, name: str) -> None:
+    """Open a page by its name above, as a person would."""
+    names = browser.find_elements(By.CSS_SELECTOR, ".st-key-page button")
+    next(found for found in names if name in found.text).click()
+    until(browser, lambda b: drawn(b, name.lower()))
+
+
+def nudge(browser: Any, slider: str, page: str) -> None:
+    """One step to the left on a slider, by keyboard; returns when the figures have changed."""
+    before = texts(browser, FIGURES)
+    browser.find_element(By.CSS_SELECTOR, f'.st-key-{slider} input[type="range"]').send_keys(Keys.ARROW_LEFT)
+    until(browser, lambda b: drawn(b, page) and texts(b, FIGURES) != before)
+
+
+def select_row(browser: Any, key: str, row: int) -> None:
+    """Click a row's box in a table, which is one canvas."""
+    canvas = browser.find_element(By.CSS_SELECTOR, f'.st-key-{key} [data-testid="stDataFrame"] canvas')
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
+    box = canvas.size
+    to_box = (18 - box["width"] // 2, 36 + 35 * row + 17 - box["height"] // 2)
+    ActionChains(browser).move_to_element_with_offset(canvas, *to_box).click().perform()
+
+
+def test_every_page_is_walked_in_a_real_browser(address: str, browser: Any, downloads: Path) -> None:
     browser.get(address)
-    until(browser, drawn)
-    assert "60 trajectories" in texts(browser, '[data-testid="stApp"]')[0]
-    assert "deadline=p90" in browser.current_url
+    until(browser, lambda b: drawn(b, "overview"))
+    whole = texts(browser, '[data-testid="stApp"]')[0]
+    assert "Breach" in whole or "Met" in whole
 
     before = texts(browser, FIGURES)
-    deadline = browser.find_element(By.CSS_SELECTOR, '.st-key-deadline input[type="range"]')
-    deadline.send_keys(Keys.ARROW_LEFT)
-    until(browser, lambda b: "deadline=p90" not in b.current_url and drawn(b) and texts(b, FIGURES) != before)
+    only = browser.find_element(By.CSS_SELECTOR, ".st-key-where input")
+    only.send_keys("app.region=eu", Keys.ENTER, Keys.ESCAPE)
+    until(browser, lambda b: "where=" in b.current_url and drawn(b, "overview") and texts(b, FIGURES) != before)
 
-    before = texts(browser, FIGURES)
-    browser.find_element(By.CSS_SELECTOR, ".st-key-trace input").send_keys(
-        Keys.CONTROL + "a" + Keys.NULL, "00:11", Keys.ENTER
-    )
-    until(browser, lambda b: f"trace={12:032x}" in b.current_url and drawn(b) and texts(b, FIGURES) != before)
-
+    open_page(browser, "Breaches")
+    assert "where=" in browser.current_url
+    nudge(browser, "deadline", "breaches")
+    link = browser.current_url
+    select_row(browser, "listed", 1)
+    until(browser, lambda b: b.current_url != link and drawn(b, "breaches"))
     figures = texts(browser, FIGURES)
     browser.get(browser.current_url)
-    until(browser, lambda b: drawn(b) and texts(b, FIGURES) == figures)
+    until(browser, lambda b: drawn(b, "breaches") and texts(b, FIGURES) == figures)
 
+    open_page(browser, "Streams")
+    nudge(browser, "pace", "streams")
+
+    open_page(browser, "Budgets")
+    assert "deadline=" in browser.current_url
+    nudge(browser, "deadline", "budgets")
     browser.find_element(By.CSS_SELECTOR, ".st-key-download-plan button").click()
     until(browser, lambda _: (downloads / "plan.toml").exists())
     plan = read(downloads / "plan.toml")
@@ -150,7 +200,10 @@ def test_the_page_is_walked_in_a_real_browser(address: str, browser: Any, downlo
     assert given_s == pytest.approx(plan["deadline_s"], abs=1e-4)
 
     assert texts(browser, '[data-testid="stException"]') == []
-    assert [entry for entry in browser.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")] == []
+    said = [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")]
+    assert said == []
     assert {
-        url for url in requests(browser) if not url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:"))
+        url
+        for url in requests(browser)
+        if not url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:"))
     } == set()

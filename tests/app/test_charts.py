@@ -14,11 +14,9 @@ from hopbudget.app import look
 from hopbudget.app.allotted import segments
 from hopbudget.app.axis import deadlines, linear_ticks, log_ticks, time_axis
 from hopbudget.app.bridge import stones
-from hopbudget.app.data import plan_file
-from hopbudget.app.spread import hop_spreads, work_spreads
 from hopbudget.app.timeline import longest, timeline
 from hopbudget.budgets import Part
-from hopbudget.plans import plan_dict, read
+from hopbudget.budgets.spread import DOTS, hop_spreads, work_spreads
 from hopbudget.store import queries
 from hopbudget.store.duck import Store
 
@@ -71,7 +69,7 @@ def test_spreads_stand_in_the_order_of_a_trajectory(recorded_profile: budgets.Pr
 
 def test_dots_are_evenly_spaced_quantiles(recorded_profile: budgets.Profile) -> None:
     for spread in hop_spreads(recorded_profile, "duration_s"):
-        assert len(spread.dots) == min(spread.n, 100)
+        assert len(spread.dots) == min(spread.n, DOTS)
         assert list(spread.dots) == sorted(spread.dots)
         below = sum(dot <= spread.p50 for dot in spread.dots)
         assert below == pytest.approx(len(spread.dots) / 2, abs=1)
@@ -88,16 +86,6 @@ def test_the_bars_parts_add_up_to_the_deadline(
 
     assert sum(part.size_s for part in parts) == pytest.approx(4.2)
     assert [part.start_s for part in parts[1:]] == pytest.approx([part.end_s for part in parts[:-1]])
-
-
-def test_the_downloaded_file_is_the_plan(recorded_profile: budgets.Profile, tmp_path: Path) -> None:
-    plan = budgets.allocate(recorded_profile, 4.2)
-    path = tmp_path / "plan.toml"
-
-    path.write_text(plan_file(plan, "research"), encoding="utf-8")
-
-    found, wanted = read(path), plan_dict(plan, "research")
-    assert {key: found[key] for key in wanted} == wanted
 
 
 def test_stones_end_where_the_next_begins_and_the_last_is_their_sum() -> None:

@@ -75,6 +75,19 @@ def test_the_page_comes_to_life_with_the_first_trajectory(
     opened = open_page(store)
     Store(store).import_paths([recorded_runs])
 
-    opened.button[0].click().run()
+    opened.button(key="look-again").click().run()
 
     assert "60 trajectories" in opened.caption[0].value
+
+
+def test_sample_data_is_one_click_away_and_can_be_left(open_page: OpenPage, tmp_path: Path) -> None:
+    opened = open_page(tmp_path / "none.duckdb")
+
+    opened.button(key="show-sample").click().run()
+    assert not opened.exception
+    assert "913 trajectories" in opened.caption[0].value
+    assert "Sample data" in opened.info[0].value
+
+    opened.button(key="leave-sample").click().run()
+    assert not opened.exception
+    assert opened.header[0].value == "Nothing recorded yet"

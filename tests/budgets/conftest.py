@@ -12,7 +12,7 @@ import pytest
 
 from hopbudget.budgets.profile import Hops, Profile, Trajectories, Works
 
-WORDS = {"trace_id", "workload", "run", "session", "outcome", "span_id", "hop", "model", "work"}
+WORDS = {"trace_id", "workload", "run", "session", "outcome", "span_id", "hop", "model", "work", "limit_hit"}
 DEFAULTS: dict[str, Any] = {"complete": True, "outcome": "ok", "visit": 1, "duration_s": 0.0, "work_s": 0.0}
 MAYBE = {"intervened", "streamed", "final", "n_is_chunks", "complete"}
 
@@ -106,6 +106,8 @@ def _recorded(line: str) -> dict[str, Any]:
                 "streamed": bool(a.get("gen_ai.request.stream", False)),
                 "ttft_s": a.get("gen_ai.response.time_to_first_chunk", np.nan),
             }
+            more = step["output_tokens"] - 1
+            step["tpot_s"] = (step["duration_s"] - step["ttft_s"]) / more if more > 0 else np.nan
             trajectory["steps"].append(("hop", step))
         else:
             trajectory["steps"].append(("work", {**step, "work": a["gen_ai.tool.name"]}))
@@ -130,3 +132,24 @@ def recorded(shared: Path) -> Callable[[str], Profile]:
         return seen[name]
 
     return load
+
+
+@pytest.fixture(scope="session")
+def looping() -> Callable[..., Profile]:
+    """An agent that loops, one to nine hops of about a second with a tool after each, in so many runs; seeded."""
+
+    def make(n: int = 600, *, runs: int = 8, seed: int = 3) -> Profile:
+        random = np.random.default_rng(seed)
+        return build([_loop(random, f"r{index % runs}", f"s{index // 2}") for index in range(n)])
+
+    return make
+
+
+def _loop(random: np.random.Generator, run: str, session: str) -> dict[str, Any]:
+    steps: list[tuple[str, dict[str, Any]]] = []
+    for _ in range(min(int(random.geometric(0.35)), 9)):
+        tokens = float(random.integers(20, 400))
+        hop = {"model": "m", "input_tokens": float(random.integers(100, 4000)), "output_tokens": tokens}
+        steps.append(("hop", {**hop, "duration_s": 0.3 + 0.004 * tokens * random.lognormal(0, 0.2)}))
+        steps.append(("work", {"work": "tool", "duration_s": 0.1 * random.lognormal(0, 0.5)}))
+    return {"run": run, "session": session, "steps": steps}

@@ -26,19 +26,24 @@ def usual(count: int = 41) -> list[dict[str, Any]]:
     return [{"steps": steps} for _ in range(count)]
 
 
+MEASURED = ("ttft_s", "attempt_ttft_s", "backoff_s", "stalled_s", "consumer_s", "client_lag_s", "cached_tokens")
+measurement = st.one_of(st.just(np.nan), st.integers(0, 20).map(lambda n: n / 4))
+
 step = st.one_of(
     st.builds(
-        lambda name, seconds, tokens, start: hop(
+        lambda name, seconds, tokens, start, measured: hop(
             name,
             seconds / 4,
             output_tokens=float(tokens) if tokens else np.nan,
             input_tokens=float(10 * tokens) if tokens else np.nan,
+            **dict(zip(MEASURED, measured, strict=True)),
             **({"started_s": start / 2} if start is not None else {}),
         ),
         st.sampled_from(["a", "b", "c"]),
         st.integers(0, 40),
         st.integers(0, 50),
         st.one_of(st.none(), st.integers(0, 10)),
+        st.tuples(*[measurement] * len(MEASURED)),
     ),
     st.builds(
         lambda name, seconds, start: work(name, seconds / 4, **({"started_s": start / 2} if start is not None else {})),
@@ -108,6 +113,54 @@ def test_a_late_first_token_is_a_cause_of_its_own(profile_of: Build) -> None:
     parts = parts_of(profile_of([*[told(0.3)] * 41, told(2.8)]), 41)
     assert parts["first_token", "answer"].seconds == pytest.approx(2.5)
     assert parts["first_token", "answer"].detail == "later first token in `answer`"
+
+
+def test_a_larger_prompt_is_told_from_a_late_first_token(profile_of: Build) -> None:
+    def told(prompt: float, late: float = 0.0) -> dict[str, Any]:
+        ttft = 0.2 + 1e-4 * prompt + late
+        more = {"ttft_s": ttft, "output_tokens": 100.0, "input_tokens": prompt, "streamed": True}
+        return {"steps": [hop("answer", ttft + 1.0, **more)]}
+
+    usual = [told(float(n)) for n in np.random.default_rng(0).integers(900, 1101, 60)]
+    profile = profile_of([*usual, told(31_000.0), told(1000.0, late=3.0)])
+    larger = parts_of(profile, 60)["prompt", "answer"]
+    assert (larger.seconds, larger.count) == (pytest.approx(3.0, abs=0.1), pytest.approx(30_000, abs=200))
+    assert larger.detail == "larger `answer` prompts"
+    assert not larger.estimated
+    assert parts_of(profile, 61)["first_token", "answer"].seconds == pytest.approx(3.0, abs=0.1)
+
+
+def test_without_an_observed_first_token_a_prompts_cost_is_read_off_durations_and_marked_so(
+    profile_of: Build,
+) -> None:
+    def told(prompt: float) -> dict[str, Any]:
+        return {"steps": [hop("answer", 0.2 + 1e-4 * prompt, output_tokens=100.0, input_tokens=prompt)]}
+
+    usual = [told(float(n)) for n in np.random.default_rng(0).integers(900, 1101, 60)]
+    larger = parts_of(profile_of([*usual, told(31_000.0)]), 60)["prompt", "answer"]
+    assert larger.seconds == pytest.approx(3.0, abs=0.1)
+    assert larger.estimated
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns", "detail"),
+    [
+        ("retries", {"attempt_ttft_s": 0.3, "attempts": 2.0}, "more time in failed attempts of `answer`"),
+        ("backoff", {"attempt_ttft_s": 0.3, "backoff_s": 2.5}, "more waiting between attempts of `answer`"),
+        ("stalls", {"ttft_s": 0.3, "stalled_s": 2.5}, "more stalling in `answer`"),
+        ("client_lag", {"ttft_s": 0.3, "client_lag_s": 2.5}, "`answer` more held up by the client"),
+    ],
+)
+def test_what_spans_know_by_name_is_a_cause_of_its_own(
+    profile_of: Build, kind: str, columns: dict[str, float], detail: str
+) -> None:
+    common = {"output_tokens": 100.0, "input_tokens": 100.0}
+    usual = {"steps": [hop("answer", 1.3, ttft_s=0.3, attempt_ttft_s=0.3, **common)]}
+    late = {"steps": [hop("answer", 3.8, **{"ttft_s": 2.8, **common, **columns})]}
+    parts = parts_of(profile_of([*[usual] * 41, late]), 41)
+    assert set(parts) == {(kind, "answer")}
+    assert parts[kind, "answer"].seconds == pytest.approx(2.5)  # type: ignore[index]
+    assert parts[kind, "answer"].detail == detail  # type: ignore[index]
 
 
 def test_tools_are_named_and_what_no_tool_covers_is_kept_apart(profile_of: Build) -> None:

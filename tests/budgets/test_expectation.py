@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopbudget.budgets import Profile
-from hopbudget.budgets.expectation import Line, fit_line, fit_lines, known_prompts, split_hops
+from hopbudget.budgets.expectation import Line, fit_line, fit_lines, known_prompts
 
 Build = Callable[..., Profile]
 
@@ -54,18 +54,6 @@ def test_each_model_has_its_own_line_and_rare_ones_share_one(profile_of: Build) 
     assert lines["fast"].per_output_token_s == pytest.approx(0.01)
     assert lines["slow"].per_output_token_s == pytest.approx(0.05)
     assert lines["rare"].a_s < 9.0
-
-
-def test_hops_without_token_counts_are_all_rest(profile_of: Build) -> None:
-    hops = profile_of(calls([{"duration_s": 4.0}])).hops
-    parts = split_hops(hops, fit_lines(hops))
-    assert (parts.first_token_s[0], parts.answer_s[0], parts.rest_s[0]) == (0, 0, 4)
-
-
-def test_a_recorded_first_token_is_taken_as_it_is(profile_of: Build) -> None:
-    hops = profile_of(calls([{"duration_s": 4.0, "ttft_s": 1.5, "output_tokens": 10, "input_tokens": 5}])).hops
-    parts = split_hops(hops, {"": Line(0.2, 0.0, 0.1)})
-    assert (parts.first_token_s[0], parts.answer_s[0], parts.rest_s[0]) == pytest.approx((1.5, 1.0, 1.5))
 
 
 def test_an_unknown_prompt_counts_as_its_models_median(profile_of: Build) -> None:

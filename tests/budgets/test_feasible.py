@@ -25,6 +25,7 @@ def people(times: list[float], censored: list[bool] | None = None) -> Population
         censored=np.array(censored or [False] * len(times), dtype=bool) & np.isfinite(finish),
         observed_s=np.where(np.isfinite(finish), finish, 1.0),
         left_out={},
+        timed_out=np.zeros(len(times), dtype=bool),
     )
 
 

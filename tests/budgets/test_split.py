@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopbudget.budgets import METHODS
+from hopbudget.budgets.allocation import RULES as METHODS
 from hopbudget.budgets.distribution import Distribution, distribution
 from hopbudget.budgets.split import equal_risk, in_proportion, independent, log_share, split
 

@@ -19,9 +19,9 @@ pairs = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, 
 def streams(ttft: Any, tpot: Any, tokens: Any = 10.0) -> Streams:
     first = np.array(ttft, dtype=float)
     n = len(first)
-    return Streams(
-        first, np.zeros(n, dtype=bool), np.broadcast_to(np.array(tpot, dtype=float), n), np.full(n, float(tokens))
-    )
+    counted = np.broadcast_to(np.array(tokens, dtype=float), n)
+    pace = np.broadcast_to(np.array(tpot, dtype=float), n)
+    return Streams(first, np.zeros(n, dtype=bool), pace, counted, np.full(n, "m"), np.full(n, np.nan))
 
 
 def place(budget_s: float) -> Slot:
@@ -52,14 +52,14 @@ def test_the_common_level_lies_above_the_target_where_first_token_and_pace_are_u
 
 
 def test_tokens_are_the_target_percentile_where_that_fits() -> None:
-    seen = Streams(np.full(10, 1.0), np.zeros(10, dtype=bool), np.full(10, 0.1), np.arange(10.0, 101.0, 10.0))
+    seen = streams(np.full(10, 1.0), 0.1, np.arange(10.0, 101.0, 10.0))
     budget, notes = filled(seen, 12.0)
     assert (budget.ttft_s, budget.tpot_s, budget.tokens, budget.tokens_percentile) == (1.0, 0.1, 90, 90.0)
     assert notes == []
 
 
 def test_tokens_are_what_fits_where_the_target_percentile_does_not_and_say_which_percentile_that_is() -> None:
-    seen = Streams(np.full(10, 1.0), np.zeros(10, dtype=bool), np.full(10, 0.1), np.arange(10.0, 101.0, 10.0))
+    seen = streams(np.full(10, 1.0), 0.1, np.arange(10.0, 101.0, 10.0))
     budget, _ = filled(seen, 7.9)
     assert budget.tokens == 70
     assert budget.tokens_percentile == pytest.approx(70)
@@ -125,3 +125,8 @@ def test_a_wait_cut_off_by_a_time_out_is_late_for_every_limit_up_to_it_and_unkno
 
 def test_hops_that_were_not_streamed_are_no_final_stream(profile_of: Build) -> None:
     assert not final_hops(profile_of([final(streamed=False)])).any()
+
+
+def test_where_no_first_token_ever_came_one_token_is_planned_for() -> None:
+    budget, _ = filled(streams([np.inf] * 10, 0.1), 2.0)
+    assert budget.tokens == 1

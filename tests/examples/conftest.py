@@ -216,6 +216,13 @@ def row_b() -> Iterator[Place]:
 
 
 @pytest.fixture(scope="session")
+def refusing() -> Iterator[Place]:
+    """The same, but it refuses to give a final answer, also when it is asked again."""
+    with _child(str(HERE / "row_endpoint.py"), "503") as address:
+        yield Place(address, "sim-small")
+
+
+@pytest.fixture(scope="session")
 def engine() -> Iterator[Place]:
     """A real engine, whose model of random weights is made to call tools."""
     address = os.environ.get("HOPBUDGET_ENGINE")

@@ -11,6 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SOURCES = sorted((ROOT / "docs" / "sources").glob("*.md"))
+"""Pages about other people's packages: tests/examples/sources runs them, each in an environment of its own."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 ELSEWHERE = (
@@ -22,6 +24,8 @@ ELSEWHERE = (
     "pip ",
     "hopbudget app",
     "hopbudget endpoint",
+    "hopbudget serve",
+    "curl ",
     "hopbudget demo",
     "python ",
 )
@@ -41,10 +45,11 @@ def commands() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, recorded_runs: Path) -> Path:
-    """A folder as a reader would have it: a file of recorded runs, and a store made from it."""
+    """A folder as a reader would have it: recorded runs, a store made from them, objectives proposed from it."""
     made = tmp_path_factory.mktemp("reader")
     (made / "runs.jsonl").write_bytes(recorded_runs.read_bytes())
     hopbudget(["import", "runs.jsonl"], made)
+    hopbudget(["check", "--propose", "--out", "hopbudget.toml"], made)
     return made
 
 
@@ -73,7 +78,7 @@ def test_the_python_in_the_docs_runs(page: str, code: str, tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *SOURCES], ids=lambda page: page.name)
 def test_what_the_docs_link_to_is_there(page: Path) -> None:
     missing = [target for target in LINK.findall(page.read_text()) if not (page.parent / target).exists()]
     assert missing == []

@@ -1,6 +1,7 @@
 """`hopbudget import`: what it says, and its exit code."""
 
 import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,3 +63,73 @@ def test_a_file_that_is_not_there_is_a_sentence(hopbudget: Run) -> None:
     assert said.code in {1, 2}
     assert "nowhere.jsonl" in said.out + said.err
     assert "Traceback" not in said.err
+
+
+# --- --explain -----------------------------------------------------------------------------------------------------
+
+
+def test_explain_counts_by_source_and_says_what_is_missing(hopbudget: Run, recorded_runs: Path) -> None:
+    added = hopbudget("import", recorded_runs, "--explain", "--json").json
+    explained = added["explain"]
+    (ours,) = [source for source in explained["sources"] if source["source"] == "hopbudget"]
+    assert (ours["hops"], ours["verified"]) == (added["hops"], True)
+    assert ours["first_token_times"] == {"hopbudget.ttft": 60}
+    assert sum(source["trajectories"] for source in explained["sources"]) == 60
+    missing = {one["what"]: (one["n"], one["of"]) for one in explained["missing"]}
+    assert missing["first-token times missing"] == (added["hops"] - 60, added["hops"])
+    assert explained["files"] == [
+        {"file": str(recorded_runs), "spans": added["spans"], "hops": added["hops"], "tools": added["works"],
+         "trajectories": 60}
+    ]  # fmt: skip
+
+
+def test_explain_speaks_of_what_is_stored_already(hopbudget: Run, recorded_runs: Path) -> None:
+    first = hopbudget("import", recorded_runs, "--explain", "--json").json
+    again = hopbudget("import", recorded_runs, "--explain", "--json").json
+    assert again["spans"] == 0
+    assert again["explain"] == first["explain"]
+
+
+def test_explain_is_a_screen_for_a_person(hopbudget: Run, recorded_runs: Path) -> None:
+    said = hopbudget("import", recorded_runs, "--explain")
+    assert said.code == 0
+    assert "60 of" in said.out
+    assert "hopbudget.ttft" in said.out
+    assert max(map(len, said.out.splitlines())) <= 80
+
+
+def test_a_file_without_a_model_span_says_so(hopbudget: Run) -> None:
+    span = {"trace_id": "1" * 32, "span_id": "2" * 16, "name": "invoke_agent a", "start_time": 1_700_000_000_000,
+            "end_time": 1_700_000_001_000, "attributes": {"gen_ai.operation.name": "invoke_agent"}}  # fmt: skip
+    Path("agents.json").write_text(json.dumps([span]))
+    plain = hopbudget("import", "agents.json", "--store", "a.duckdb")
+    assert "No model span" in plain.out
+    said = hopbudget("import", "agents.json", "--explain", "--store", "b.duckdb")
+    assert "no model span" in said.out
+    found = hopbudget("import", "agents.json", "--explain", "--json", "--store", "c.duckdb").json["explain"]
+    assert found["missing"][0]["what"] == "no model span"
+
+
+def test_columns_of_a_table_may_be_named(hopbudget: Run) -> None:
+    import duckdb
+
+    rows = "SELECT 'r' AS request, 'plan' AS step, make_timestamp(1700000000000000) AS ts, 250 AS took"
+    duckdb.connect().execute(f"COPY ({rows}) TO 'hops.parquet' (FORMAT parquet)")
+    pairs = ("trace=request", "hop=step", "start=ts", "duration=took:ms")
+    said = hopbudget("import", "hops.parquet", *(part for pair in pairs for part in ("--map", pair)), "--json")
+    assert (said.code, said.json["hops"]) == (0, 1)
+    missing = hopbudget("import", "hops.parquet")
+    assert missing.code == 2
+    assert "--map trace=COLUMN" in missing.err
+
+
+def test_report_warns_of_a_sample(hopbudget: Run) -> None:
+    attributes = {"gen_ai.operation.name": "invoke_agent", "sampling.probability": 0.1}
+    spans = [{"trace_id": f"{number:032x}", "span_id": "2" * 16, "name": "invoke_agent a", "attributes": attributes,
+              "start_time": 1_700_000_000_000, "end_time": 1_700_000_001_000} for number in range(1, 4)]  # fmt: skip
+    Path("sample.json").write_text(json.dumps(spans))
+    hopbudget("import", "sample.json")
+    said = hopbudget("report")
+    assert "of a sample" in said.out
+    assert "about 30" in said.out
+    assert hopbudget("report", "--json").json["sampling"]["stands_for"] == 30

@@ -52,7 +52,7 @@ def test_a_plan_has_the_keys_that_users_rely_on() -> None:
     assert {"slot", "budget_s"} <= p["slots"][0].keys()
     assert {"ttft_s", "tpot_s", "tokens", "budget_s"} <= p["stream"].keys()
     assert {"p_deadline", "p_low", "p_high", "min_deadline_s", "verdict", "needs"} <= p["feasibility"].keys()
-    assert set(p["learned_from"]) == {"trajectories", "runs", "models", "first", "last", "left_out"}
+    assert set(p["learned_from"]) >= {"trajectories", "runs", "models", "first", "last", "left_out"}
     assert (p["format"], p["workload"], p["deadline_s"]) == (1, "agent", 10.0)
 
 

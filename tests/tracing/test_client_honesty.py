@@ -36,6 +36,9 @@ class FakeLoop:
 class Waiting:
     lag_s: float | None = None
 
+    def ticked(self) -> None:
+        pass
+
 
 @pytest.fixture
 def loop() -> FakeLoop:

@@ -43,9 +43,14 @@ def test_the_public_names_are_these() -> None:
     import hopbudget
     import hopbudget.tracing
 
-    of_tracing = ["environment", "hop", "instrument", "pause", "trajectory", "uninstrument", "watch", "work"]
-    assert hopbudget.__all__ == sorted([*of_tracing, "Reading", "flush", "init", "processor"])
-    assert hopbudget.tracing.__all__ == ["Reading", "Usage", *of_tracing]
+    capture = ["Reading", "environment", "hop", "instrument", "pause", "trajectory", "uninstrument", "watch", "work"]
+    asking = ["base_rate", "chance", "hint", "max_tokens", "on_pressure", "options", "remaining_prompt", "remaining_s"]
+    holding = ["deadline_status", "disable", "enable", "steps_left", "all_of", "first_of", "carry", "Cap", "failover"]
+    telling = ["propagate_to", "propagating", "recovering", "BrokenStreamError"]
+    raised = ["DeadlineExceeded", "FirstTokenTimeout", "StallTimeout", "CompletionTimeout"]
+    of_tracing = [*capture, *asking, *holding, *telling, *raised, "HopRefused", "TrajectoryAborted"]
+    assert hopbudget.__all__ == sorted([*of_tracing, "flush", "init", "processor"])
+    assert hopbudget.tracing.__all__ == sorted([*of_tracing, "Usage"])
     for module in (hopbudget, hopbudget.tracing):
         assert all(getattr(module, name) for name in module.__all__)
     with pytest.raises(AttributeError, match="nothing"):

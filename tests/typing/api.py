@@ -119,3 +119,17 @@ def mistakes() -> None:
     hb.trajectory("agent", attributes={"when": object()})  # type: ignore[dict-item]
     text: int = same("a")  # type: ignore[assignment]
     assert text
+
+
+async def deadlines(client: Tool) -> None:
+    assert_type(hb.remaining_s(), float)
+    assert_type(hb.chance(steps_left=2), float | None)
+    assert_type(hb.steps_left(at=0.9), int | None)
+    assert_type(hb.max_tokens("answer"), int | None)
+    assert_type(hb.remaining_prompt(), str)
+    assert_type(hb.carry(plan)("why", b"document", fast=True), list[str])
+    assert_type(await hb.all_of(agent("a"), agent("b", limit=2)), list[str])
+    assert_type(await hb.first_of(agent("a"), agent("b")), str)
+    assert_type(hb.propagating(client), Tool)
+    hb.on_pressure(0.5, lambda: None)
+    hb.hint(steps_left=2)

@@ -2,11 +2,40 @@
 
 import click
 
-from hopbudget.commands import allocate, app, demo, endpoint, explain, importing, report, serve, trace
+from hopbudget.commands import (
+    alerts,
+    allocate,
+    app,
+    backtest,
+    check,
+    demo,
+    endpoint,
+    explain,
+    importing,
+    report,
+    serve,
+    store,
+    trace,
+)
 from hopbudget.commands.group import hopbudget
 from hopbudget.errors import Exit, UserError
 
-__all__ = ["allocate", "app", "demo", "endpoint", "explain", "importing", "invoke", "report", "serve", "trace"]
+__all__ = [
+    "alerts",
+    "allocate",
+    "app",
+    "backtest",
+    "check",
+    "demo",
+    "endpoint",
+    "explain",
+    "importing",
+    "invoke",
+    "report",
+    "serve",
+    "store",
+    "trace",
+]
 
 
 def invoke(arguments: list[str]) -> int:

@@ -22,7 +22,7 @@ class SpoolFolder:
     """The spool of a store. What was acknowledged is never dropped for what comes: the rules bound what waits."""
 
     def __init__(self, store: Path) -> None:
-        self._spool: Final = Spool(spool_folder(store), max_bytes=_NO_CAP)
+        self._spool: Final = Spool(spool_folder(store), max_bytes=_NO_CAP, received=True)
         self._waiting: int | None = None
 
     def append(self, lines: Sequence[bytes], spans: int) -> None:
@@ -69,9 +69,11 @@ def serve(
 
     def drain() -> Counts:
         try:
-            return target.drain()
+            counts = target.drain()
         finally:
             folder.drained()
+        target.settle()
+        return counts
 
     drainer = Drainer(drain, account, on_problem)
     config = uvicorn.Config(

@@ -9,43 +9,53 @@ from rich.console import Console
 from rich.text import Text
 
 from hopbudget.budgets import CAUSE_KINDS, CauseKind, Part
-from hopbudget.render import base, waterfall
+from hopbudget.budgets.expected import FIRST_TOKEN, LONG_ANSWER
+from hopbudget.render import base, deadlines, servers, waterfall
+from hopbudget.store.deadlines import of_trajectory
+from hopbudget.store.servers import of_trajectory as split_by_server
 from hopbudget.units import plural, seconds, share
 
 if TYPE_CHECKING:
-    from hopbudget.explaining import Explained
+    from hopbudget.explaining import Explained, SlowHop
 
 COLOUR: Final[Mapping[CauseKind, str]] = {
     "visits": base.UNSPLIT,
     "answers": base.WRITING,
+    "prompt": "#B87503",
     "first_token": base.FIRST_TOKEN,
+    "retries": "#CC79A7",
+    "backoff": "#99527A",
     "pace": base.OVER,
+    "stalls": "#9C4400",
+    "client_lag": "#8C6BB1",
     "tools": base.WORK,
     "overlap": base.QUIET,
 }
 NAME: Final[Mapping[CauseKind, str]] = {
     "visits": "extra visits",
     "answers": "longer answers",
-    "first_token": "first token, prompt",
+    "prompt": "larger prompts",
+    "first_token": "first token",
+    "retries": "failed attempts",
+    "backoff": "between attempts",
     "pace": "pace and rest",
+    "stalls": "stalls",
+    "client_lag": "the client itself",
     "tools": "tools",
     "overlap": "less overlap",
 }
-_MORE: Final[Mapping[CauseKind, str]] = {
-    "visits": "more visits",
-    "answers": "longer answers",
-    "first_token": "later first tokens",
-    "pace": "slower than the tokens explain",
-    "tools": "more tool time",
-    "overlap": "less side by side",
-}
-_LESS: Final[Mapping[CauseKind, str]] = {
-    "visits": "fewer visits",
-    "answers": "shorter answers",
-    "first_token": "earlier first tokens",
-    "pace": "faster than the tokens explain",
-    "tools": "less tool time",
-    "overlap": "more side by side",
+_GENERAL: Final[Mapping[CauseKind, tuple[str, str]]] = {
+    "visits": ("more visits", "fewer visits"),
+    "answers": ("longer answers", "shorter answers"),
+    "prompt": ("larger prompts", "smaller prompts"),
+    "first_token": ("later first tokens", "earlier first tokens"),
+    "retries": ("more failed attempts", "fewer failed attempts"),
+    "backoff": ("more waiting between attempts", "less waiting between attempts"),
+    "pace": ("slower than the tokens explain", "faster than the tokens explain"),
+    "stalls": ("more stalling", "less stalling"),
+    "client_lag": ("more held up by the client", "less held up by the client"),
+    "tools": ("more tool time", "less tool time"),
+    "overlap": ("less side by side", "more side by side"),
 }
 _NAMED = 3
 _NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -72,6 +82,7 @@ def slow(out: Console, explained: Sequence["Explained"], heading: str) -> None:
         for part in wrap(sentence(row.parts, row.excess_s), base.WIDTH - 14):
             out.print(Text(" " * 14 + part, style=base.QUIET))
     _together(out, explained)
+    _long_answers(out, [hop for row in explained for hop in row.slow_hops])
 
 
 def one(out: Console, detail: Mapping[str, Any], explained: "Explained | None") -> None:
@@ -89,6 +100,8 @@ def one(out: Console, detail: Mapping[str, Any], explained: "Explained | None") 
     ends = [line.start_s + line.duration_s for line in drawn]
     waterfall.draw(out, drawn, max([row["duration_s"] or 0.0, *ends]))
     out.print()
+    deadlines.of_one(out, of_trajectory(detail))
+    servers.of_one(out, split_by_server(detail))
     if explained is None:
         why = "there is no other to compare it with" if row["complete"] else "its root never came"
         out.print(f"No causes: {why}.")
@@ -110,6 +123,31 @@ def one(out: Console, detail: Mapping[str, Any], explained: "Explained | None") 
         rows.add_row(f"{len(rest)} smaller ones", seconds(sum(part.seconds for part in rest), signed=True), "")
     out.print(rows)
     out.print(Text(f"Compared with {explained.reference.description}.", style=base.QUIET))
+    _slow_hops(out, explained.slow_hops)
+
+
+def slow_hop(hop: "SlowHop") -> str:
+    """What made one hop slow, as a sentence."""
+    took = f"`{hop.hop}` #{hop.visit} took {seconds(hop.duration_s)} for {hop.output_tokens:,.0f} tokens"
+    if hop.blame == LONG_ANSWER:
+        return f"{took}: a long answer, the provider is healthy (expected: up to {seconds(hop.expected_s)})."
+    if hop.blame == FIRST_TOKEN:
+        limit = seconds(hop.expected_first_token_s)
+        return f"{took}: its first token came late, after {seconds(hop.ttft_s)} (expected: up to {limit})."
+    return f"{took}: slower than so many tokens explain (expected: up to {seconds(hop.expected_s)})."
+
+
+def _slow_hops(out: Console, hops: "Sequence[SlowHop]") -> None:
+    """The slowest of them in words."""
+    if not hops:
+        return
+    out.print()
+    out.print(Text("Hops that were slow (expected: as nine of ten with so many tokens):", style="bold"))
+    for hop in sorted(hops, key=lambda hop: -hop.duration_s)[:_NAMED]:
+        for line in wrap(slow_hop(hop), base.WIDTH - 2):
+            out.print(Text(f"  {line}"))
+    if len(hops) > _NAMED:
+        out.print(Text(f"  and {len(hops) - _NAMED} more", style=base.QUIET))
 
 
 def sentence(parts: Sequence[Part], excess_s: float) -> str:
@@ -137,7 +175,7 @@ def phrase(kind: CauseKind, parts: Sequence[Part]) -> str:
         visits = round(abs(sum(part.count or 0.0 for part in parts)))
         counted = ", ".join(f"{round(abs(part.count or 0.0))} `{part.name}`" for part in main[:_NAMED])
         return f"{visits} {'more' if total_s > 0 else 'fewer'} visits ({counted})"
-    general = _MORE[kind] if total_s > 0 else _LESS[kind]
+    general = _GENERAL[kind][0 if total_s > 0 else 1]
     return f"{general} ({names})" if names else general
 
 
@@ -170,3 +208,17 @@ def _together(out: Console, explained: Sequence["Explained"]) -> None:
             drawn = base.bar(size, largest, _BAR, COLOUR[kind])
             rows.add_row(Text(NAME[kind], style=COLOUR[kind]), share(size / total), seconds(size, signed=True), drawn)
     out.print(rows)
+
+
+def _long_answers(out: Console, hops: "Sequence[SlowHop]") -> None:
+    over = [hop for hop in hops if hop.duration_s > hop.usual_s]
+    if not over:
+        return
+    expected = sum(hop.blame == LONG_ANSWER for hop in over)
+    said = (
+        f"{plural(len(over), 'hop', 'hops')} here took longer than 90% of all hops of their model. {expected} of them "
+        "took no longer than nine of ten with so many tokens: a long answer, the provider is healthy."
+    )
+    out.print()
+    for line in wrap(said, base.WIDTH):
+        out.print(Text(line))

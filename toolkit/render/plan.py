@@ -1,41 +1,84 @@
 """The screen of `hopbudget allocate`: a deadline, allotted, and whether it can be met."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
-from hopbudget.budgets import Allocation, Feasibility, Slot
+from hopbudget.budgets import Allocation, Auto, Feasibility, Share, Slot
 from hopbudget.render import base
 from hopbudget.units import count, plural, seconds, share
 
 _BAR = 24
+_CLUSTERS = {"run": ("run", "runs"), "session": ("session", "sessions"), "trajectory": ("trajectory", "trajectories")}
+_KINDS = {"name": "name", "before": "what came before", "visit": "visit"}
 _VERDICT_COLOUR = {"feasible": base.WORK, "infeasible": base.OVER, "undecided": base.FIRST_TOKEN}
 
 
-def plan(out: Console, allocation: Allocation, workload: str) -> None:
-    """Draw an allocation for a person."""
+def plan(out: Console, allocation: Allocation, workload: str, learned_beside: Mapping[str, Any] | None = None) -> None:
+    """Draw an allocation for a person, with what else its plan says, as plain values."""
+    beside = learned_beside or {"notes": allocation.notes}
     learned = allocation.learned_from
-    binds = "the last token" if allocation.binds == "last" else "the first answer token"
-    out.print(Text(f"{workload}: {seconds(allocation.deadline_s)} to {binds}", style="bold"))
+    binds = "the first answer token" if allocation.binds == "answer" else "the last token"
+    both = (
+        f", {seconds(allocation.answer_deadline_s)} to the first answer token" if allocation.answer_deadline_s else ""
+    )
+    out.print(Text(f"{workload}: {seconds(allocation.deadline_s)} to {binds}{both}", style="bold"))
     runs = f" in {count(learned.runs)} run{'s' if learned.runs > 1 else ''}" if learned.runs else ""
     left_out = ", ".join(f"{count(n)} {reason.replace('_', ' ')}" for reason, n in learned.left_out.items() if n)
     out.print(
         Text(
-            f"learned from {plural(learned.trajectories, 'trajectory', 'trajectories')}{runs}"
-            + (f"; left out: {left_out}" if left_out else ""),
+            f"learned from {plural(learned.trajectories, *_unit(allocation))}{runs}"
+            + (f"; left out: {left_out}" if left_out else "")
+            + (f" ({share(learned.intervened)} of all were intervened in)" if learned.intervened else ""),
             style=base.QUIET,
         )
     )
+    if learned.half_life_s is not None:
+        halving = f"they weigh half every {seconds(learned.half_life_s)} before the newest"
+        out.print(Text(f"{halving}: as many as {learned.effective:.0f} equal ones", style=base.QUIET))
     out.print()
     out.print(verdict(allocation.feasibility, allocation.percentile))
+    _elsewhere(out, allocation.feasibility)
     out.print()
     _budgets(out, allocation)
     _stream(out, allocation)
     _kept(out, allocation)
-    for note in allocation.notes:
+    _fits(out, beside, allocation.percentile)
+    for note in beside["notes"]:
         out.print(Text(f"· {note}"))
+
+
+def _fits(out: Console, beside: Mapping[str, Any], percentile: float) -> None:
+    """What the deadline holds, in what people can turn: steps, tokens, the wait for a first token."""
+    lines = []
+    steps, answer = beside.get("max_steps"), beside.get("answer")
+    if steps is not None:
+        lines.append(f"{plural(steps, 'hop fits', 'hops fit')} in it at p{percentile:g}")
+    if answer and answer.get("tokens"):
+        lines.append(
+            f"a final answer that starts by {seconds(answer['starts_s'])} (p{100 * answer['at']:g}) may take "
+            f"{count(answer['tokens'])} tokens"
+        )
+    lines += [
+        f"cap {cap['hop']} at {count(cap['tokens'])} tokens (p{100 * cap['level']:g} of its answers): "
+        f"{100 * cap['in_time']:+.2f} points in time, {share(cap['cuts'])} cut short"
+        for cap in beside.get("caps") or []
+        if cap["cuts"] > 0
+    ]
+    if lines:
+        out.print(Text("\nWhat fits", style="bold"))
+        for line in lines:
+            out.print(Padding(Text(line), (0, 0, 0, 2)))
+
+
+def _unit(allocation: Allocation) -> tuple[str, str]:
+    if allocation.learned_from.unit == "conversation":
+        return "conversation", "conversations"
+    return "trajectory", "trajectories"
 
 
 def verdict(feasibility: Feasibility, percentile: float) -> Text:
@@ -48,9 +91,33 @@ def verdict(feasibility: Feasibility, percentile: float) -> Text:
     low, high = feasibility.min_deadline_low_s, feasibility.min_deadline_high_s
     upper = seconds(high) if math.isfinite(high) else "beyond what was seen"
     text.append(f" [{seconds(low)}, {upper}]", style=base.QUIET)
+    if feasibility.possible_high - feasibility.possible_low > 1e-9:
+        between = f"{share(feasibility.possible_low)} and {share(feasibility.possible_high)}"
+        text.append(f"\nsome were cut off before it: of all, between {between} would have met it")
+    if feasibility.extrapolated:
+        text.append("\nit lies past a recorded time-out: what those would have taken is unknown (extrapolated)")
     if feasibility.needs:
         text.append(f"\nto decide: {feasibility.needs}")
     return text
+
+
+def _elsewhere(out: Console, feasibility: Feasibility) -> None:
+    """What the figure is worth for a run that nobody has seen, and for classes of trajectories."""
+    runs = feasibility.runs
+    if runs is not None and not math.isnan(runs.largest_s):
+        small = f" ({plural(runs.small, 'run has', 'runs have')} too few)" if runs.small else ""
+        largest, t = (
+            f"{seconds(bound)} (x{price:.2f})"
+            for bound, price in ((runs.largest_s, runs.largest_price), (runs.t_s, runs.t_price))
+        )
+        out.print(Text(f"for a run not seen yet, by {runs.runs} runs{small}:"))
+        out.print(Text(f"  {largest}, the largest run's own; {t}, a t interval over runs"))
+    if runs is not None and runs.only_this:
+        few = {0: "no run has enough trajectories", 1: "1 run is too little"}.get(runs.runs, f"{runs.runs} are too few")
+        out.print(Text(f"this configuration only: {few} to say what another run takes", style=base.OVER))
+    for found in feasibility.classes:
+        parts = [f"{name} {share(one.share)} [{100 * one.low:.1f}, {100 * one.high:.1f}]" for name, one in found.shares]
+        out.print(Text(f"unequal by {found.by}: {', '.join(parts)} meet it"))
 
 
 def _budgets(out: Console, allocation: Allocation) -> None:
@@ -106,8 +173,49 @@ def _stream(out: Console, allocation: Allocation) -> None:
 
 
 def _kept(out: Console, allocation: Allocation) -> None:
-    kept = allocation.kept
-    text = Text(f"\n{allocation.method}: {share(kept.share)} keep every budget and the deadline ")
-    text.append(f"[{share(kept.low)}, {share(kept.high)}]", style=base.QUIET)
-    out.print(text)
+    kept, auto = allocation.kept, allocation.auto
+    if auto is not None:
+        out.print()
+        _auto(out, auto)
+    else:
+        text = Text(f"\n{allocation.method}: {share(kept.share)} keep every budget and the deadline ")
+        text.append(f"[{share(kept.low)}, {share(kept.high)}], n = {count(kept.n)}", style=base.QUIET)
+        out.print(text)
     out.print(Text("Budgets are for blame and design, not hard stops: unused time flows on.", style=base.QUIET))
+
+
+def _auto(out: Console, auto: Auto) -> None:
+    reserve = "" if auto.reserve is None else f", work and stream set aside at p{100 * auto.reserve:g}"
+    clusters = plural(auto.clusters, *_CLUSTERS[auto.cluster])
+    out.print(Text(f"auto took {auto.method}{reserve}; {clusters} held out in {auto.folds} folds:"))
+    for line in _findings(auto):
+        out.print(Padding(Text(line), (0, 0, 0, 2)))
+
+
+def _findings(auto: Auto) -> Iterator[str]:
+    of = auto.kept_of_deadline
+    if len(auto.candidates) > 1:
+        yield f"{share(auto.success.share)} {_between(auto.success)} keep every budget and the deadline"
+        yield f"= {share(of.share)} {_between(of)} of those that meet the deadline alone, {_n(auto.success)}"
+    if auto.beats_equal:
+        gain = [100 * one for one in (auto.gain.share, auto.gain.low, auto.gain.high)]
+        yield f"{gain[0]:+.1f} points [{gain[1]:+.1f}, {gain[2]:+.1f}] over an equal split, paired"
+    if len(auto.price) > 1:
+        yield f"price of more slots: the deadline alone {share(auto.deadline_only.share)}"
+        for kind, places, success in auto.price:
+            yield f"  {plural(places, 'place', 'places')}, by {_KINDS[kind]}: {share(success)}"
+    if auto.binding is not None:
+        yield f"{auto.binding} binds: {share(auto.binding_share)} were in time and over its budget alone"
+    in_time, kept = 100 * auto.second_in_time, 100 * auto.second_kept
+    if in_time >= 0.005 or kept >= 0.005:
+        yield f"one more second: {in_time:+.2f} points in time, {kept:+.2f} with every budget kept"
+    else:
+        yield "one more second: nothing to speak of"
+
+
+def _n(one: Share) -> str:
+    return f"n = {count(one.n)}"
+
+
+def _between(one: Share) -> str:
+    return f"[{100 * one.low:.1f}, {100 * one.high:.1f}]"

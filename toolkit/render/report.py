@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from hopbudget.render import base
+from hopbudget.render import base, deadlines, servers
 from hopbudget.units import count, plural, seconds, share
 
 Numbers = Mapping[str, Any]
@@ -18,9 +18,12 @@ def report(out: Console, numbers: Numbers, heading: str) -> None:
     out.print(_first_line(numbers))
     out.print()
     _trajectories(out, numbers)
+    if "deadlines" in numbers:
+        deadlines.over_many(out, numbers["deadlines"])
     _time_split(out, numbers)
     _hops(out, numbers)
     _first_token_and_pace(out, numbers)
+    servers.over_many(out, numbers.get("servers"))
     _gaps(out, numbers)
     _footer(out, numbers)
 
@@ -150,9 +153,25 @@ def _outcomes(of_what: str, outcomes: Mapping[str, int]) -> Text:
     return line
 
 
+def _sampling(out: Console, sampling: Numbers) -> None:
+    least, most = share(sampling["least"]), share(sampling["most"])
+    ratios = least if least == most else f"{least} to {most}"
+    of = plural(sampling["of"], "trajectory is", "trajectories are")
+    kept = f"{count(sampling['trajectories'])} of {of} of a sample"
+    out.print(
+        Text(f"{kept} ({ratios} kept): they stand for about {count(round(sampling['stands_for']))}.", style=base.OVER)
+    )
+    if least != most:
+        weighted = sampling["weighted_s"]
+        each = ", ".join(f"{name} {seconds(value)}" for name, value in weighted.items())
+        out.print(Text(f"The quantiles above count each once. Weighted, trajectory time is {each}.", style=base.OVER))
+
+
 def _footer(out: Console, numbers: Numbers) -> None:
     words = "Quantiles are linear-interpolated, over ok and truncated; the rest is counted."
     out.print(Text(words, style=base.QUIET))
+    if numbers.get("sampling"):
+        _sampling(out, numbers["sampling"])
     spool = numbers.get("spool", {})
     if spool.get("dropped"):
         out.print(

@@ -13,6 +13,8 @@ from hopbudget.units import count, seconds
 
 _LABEL = 20
 _BAR = 46
+_REST = 11
+"""Cells of a line that are neither label, bar nor note."""
 _MOST_LINES = 40
 _WAIT = "░"
 """Waiting for the first token has a shade of its own, so that it shows without colour too."""
@@ -52,10 +54,11 @@ def lines(
 def draw(out: Console, drawn: Sequence[Line], total_s: float) -> None:
     """Draw the lines on a scale from 0 to `total_s`; the shortest are left out where there are very many."""
     shown = sorted(sorted(drawn, key=lambda line: -line.duration_s)[:_MOST_LINES], key=lambda line: line.start_s)
+    bar = min(_BAR, base.WIDTH - _LABEL - _REST - max((len(line.note) for line in shown), default=0))
     for line in shown:
-        out.print(_text(line, max(total_s, 1e-9)), no_wrap=True, overflow="ellipsis")
+        out.print(_text(line, max(total_s, 1e-9), bar), no_wrap=True, overflow="ellipsis")
     left = f"{'0':>{_LABEL + 2}}"
-    out.print(Text(left + seconds(total_s).rjust(_BAR - 1), style=base.QUIET))
+    out.print(Text(left + seconds(total_s).rjust(bar - 1), style=base.QUIET))
     if len(shown) < len(drawn):
         out.print(Text(f"{count(len(drawn) - len(shown))} shorter ones are not drawn.", style=base.QUIET))
     out.print(_legend(drawn))
@@ -80,21 +83,21 @@ def _offset_s(at: datetime, origin: datetime) -> float:
     return max(0.0, (at - origin).total_seconds())
 
 
-def _text(line: Line, total_s: float) -> Text:
+def _text(line: Line, total_s: float, bar: int) -> Text:
     text = base.name(line.label, _LABEL)
     text.append(" " * (_LABEL + 1 - text.cell_len))
-    drawn = min(_BAR - 1, round(line.start_s / total_s * _BAR))
+    drawn = min(bar - 1, round(line.start_s / total_s * bar))
     text.append(" " * drawn)
     edge = line.start_s
     for size, colour in line.parts:
         edge += size
-        cells = min(_BAR, round(edge / total_s * _BAR)) - drawn
+        cells = min(bar, round(edge / total_s * bar)) - drawn
         text.append((_WAIT if colour == base.FIRST_TOKEN else "█") * max(0, cells), style=colour)
         drawn += max(0, cells)
-    if drawn == min(_BAR - 1, round(line.start_s / total_s * _BAR)):
+    if drawn == min(bar - 1, round(line.start_s / total_s * bar)):
         text.append("▏", style=line.parts[-1][1])
         drawn += 1
-    text.append(" " * max(0, _BAR - drawn))
+    text.append(" " * max(0, bar - drawn))
     text.append(f" {seconds(line.duration_s):>8}")
     if line.note:
         text.append(f" {line.note}", style=base.OVER)

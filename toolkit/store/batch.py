@@ -1,9 +1,10 @@
 """What is written to the store in one transaction, made ready before the store is opened. Pure but for numpy."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from hopbudget.store import facts
 from hopbudget.store.columns import Table
@@ -44,8 +45,12 @@ class Part:
     lost: list[tuple[str, int]] = field(default_factory=list)
     """Reason and number of spans that are known to be lost."""
     dropped_content: int = 0
+    received_at_ns: int | None = None
+    """When they came from elsewhere, in pieces; None where all of their traces is here."""
 
 
+QUIET_NS: Final = 30 * 1_000_000_000
+"""A trace of which nothing came for so long is whole."""
 Traces = dict[str, dict[str, Span]]
 """Spans by trace id and span id."""
 
@@ -74,16 +79,27 @@ class Ready(NamedTuple):
     """How many spans there were, duplicates and all."""
     counts: Counts
     """What is known of them before they are stored."""
+    settles: Mapping[str, int] = MappingProxyType({})
+    """When traces that come in pieces will count as whole, in nanoseconds since the Unix epoch."""
 
 
-def make_ready(parts: Sequence[Part]) -> Ready:
+def make_ready(parts: Sequence[Part], now_ns: int = 0) -> Ready:
     """The spans of these parts, each once, and the rows of their traces."""
     traces, given = group(parts)
-    derived = facts.of_traces(list(trace.values()) for trace in traces.values())
+    settles = _settles(parts, now_ns)
+    derived = facts.of_traces((list(trace.values()) for trace in traces.values()), settles)
     spans = [span for trace in traces.values() for span in trace.values()]
     counts = Counts(dropped_content=sum(part.dropped_content for part in parts))
     tables = {"spans": span_columns(spans)} if spans else {}
-    return Ready(tables | row_tables(derived), list(traces), given, counts)
+    return Ready(tables | row_tables(derived), list(traces), given, counts, settles)
+
+
+def _settles(parts: Sequence[Part], now_ns: int) -> dict[str, int]:
+    settles: dict[str, int] = {}
+    for part in parts:
+        if part.received_at_ns is not None and part.received_at_ns + QUIET_NS > now_ns:
+            settles.update({span.trace_id: part.received_at_ns + QUIET_NS for span in part.spans})
+    return settles
 
 
 def row_tables(derived: facts.Facts) -> dict[str, Table]:

@@ -7,6 +7,12 @@ its name and time and loses its attributes.
 import re
 from typing import Final
 
+import msgspec
+
+from hopbudget.store import caps
+from hopbudget.store.spans import Value
+from hopbudget.store.values import json_map
+
 _NAMES: Final = frozenset(
     {
         # GenAI conventions, current and previous
@@ -20,6 +26,11 @@ _NAMES: Final = frozenset(
         "gen_ai.prompt",
         "gen_ai.completion",
         "gen_ai.event.content",
+        "gen_ai.input",
+        "gen_ai.output",
+        "gen_ai.tool.args",
+        "gen_ai.tool.json_schema",
+        "gen_ai.agent.description",
         "gen_ai.retrieval.documents",
         "gen_ai.retrieval.query.text",
         "gen_ai.evaluation.explanation",
@@ -69,6 +80,17 @@ _NAMES: Final = frozenset(
         "user_prompt",
         "prompt",
         "completion",
+        "history",
+        "thought",
+        "llm.tools",
+        "crew_inputs",
+        "crew_tasks",
+        "crew_agents",
+        "langfuse.observation.status_message",
+        # what a request was sent with: keys may be among it
+        "hidden_params",
+        "gen_ai.headers",
+        "llm.headers",
     }
 )
 _PREFIXES: Final = (
@@ -80,6 +102,7 @@ _PREFIXES: Final = (
     "llm.output_messages.",
     "llm.prompt_template.",
     "llm.tools.",
+    "llm.request.functions.",
     "retrieval.documents.",
     "reranker.",
     "embedding.embeddings.",
@@ -87,12 +110,23 @@ _PREFIXES: Final = (
     "ai.result.",
 )
 _NOT_CONTENT: Final = re.compile(r"gen_ai\.prompt\.(name|version)|.*\.finish_reason")
-_WORDS: Final = re.compile(r"(^|\.)(messages|arguments|tool_calls)(\.|$)")
+_WORDS: Final = re.compile(r"(^|\.)(messages|arguments|tool_calls|authorization|x-api-key|api_key|cookie)(\.|$)")
 _EVENTS: Final = re.compile(
     r"gen_ai\.(system|user|assistant|tool)\.message|gen_ai\.choice|.*\.content\.(prompt|completion)(\..*)?"
     r"|gen_ai\.client\.inference\.operation\.details"
 )
+_PROVIDERS_OWN: Final = re.compile(
+    r"llm\.(?!token_count)[a-z_0-9]+\.(choices|content|candidates|input|instructions|messages|output|prompt|response|system|text|tools|"
+    r"extra_body|extra_headers)(\..*)?"
+    r"|langfuse\.(observation|trace)\.metadata\.(instructions|tools|input|output|prompt|response|system|system_prompt|text)(\..*)?"
+)
+"""A provider's request or answer as LiteLLM writes it, or Langfuse of a streamed response."""
 _CLASS_NAME: Final = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Timeout|Cancelled|Exit|Interrupt)\b")
+PARAMETERS: Final = "llm.invocation_parameters"
+"""A JSON object of all that a request was made with, instructions and tools among it; `safe_parameters` is kept."""
+_SAFE_PARAMETERS: Final = frozenset(
+    {"model", "stream", "temperature", "top_p", "n", "seed", "max_tokens", "max_completion_tokens", "max_output_tokens"}
+)
 _KNOWN_MOST: Final = 10_000
 
 _verdicts: Final[dict[str, bool]] = {}
@@ -103,7 +137,7 @@ def is_content(name: str) -> bool:
     verdict = _verdicts.get(name)
     if verdict is None:
         verdict = _look(name)
-        if len(_verdicts) < _KNOWN_MOST:  # names may come from outside without end
+        if len(_verdicts) < _KNOWN_MOST and len(name) <= caps.LONGEST_NAME:  # names may come without end
             _verdicts[name] = verdict
     return verdict
 
@@ -121,7 +155,23 @@ def safe_status(message: str) -> str | None:
     return match[0] if match else None
 
 
+def safe_parameters(parameters: Value) -> Value | None:
+    """What may be kept of a request's parameters: its model, whether it streams, and plain numbers."""
+    found = json_map(parameters)
+    kept = {
+        name: value
+        for name, value in found.items()
+        if name in _SAFE_PARAMETERS and (isinstance(value, bool | int | float) or name == "model")
+    }
+    return msgspec.json.encode(kept).decode() if kept else None
+
+
 def _look(name: str) -> bool:
     if _NOT_CONTENT.fullmatch(name):
         return False
-    return name in _NAMES or name.startswith(_PREFIXES) or _WORDS.search(name) is not None
+    return (
+        name in _NAMES
+        or name.startswith(_PREFIXES)
+        or _WORDS.search(name) is not None
+        or _PROVIDERS_OWN.fullmatch(name) is not None
+    )

@@ -1,6 +1,7 @@
-"""Files of export requests, read part by part: memory does not grow with the file.
+"""Files of spans, read part by part: memory does not grow with the file.
 
-One request a line is the usual form and the fast one; any other file is walked as a document.
+One request a line is the usual form and the fast one; any other text is walked as a document, and protobuf is read
+message by message.
 """
 
 import codecs
@@ -12,7 +13,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
-from hopbudget.store import otlp
+from hopbudget.store import framing, otlp
 from hopbudget.store.walker import Piece, as_document, rejection
 
 _CHUNK: Final = 1 << 20
@@ -57,7 +58,11 @@ def parts(path: Path, on_bytes: Callable[[int], None] | None = None) -> Iterator
             if b"\n" in chunk or size >= _PEEK:
                 break
         start = b"".join(head).removeprefix(codecs.BOM_UTF8)
-        followed = _by_lines if _has_lines(start, whole=size < _CHUNK) else as_document
+        followed: Callable[[Iterator[bytes]], Iterator[Lines | Piece]] = as_document
+        if framing.is_binary(path.name, start):
+            followed = framing.as_messages
+        elif _has_lines(start, whole=size < _CHUNK):
+            followed = _by_lines
         line = 1
         for part in followed(itertools.chain([start], chunks)):
             line = part[0]
@@ -114,7 +119,7 @@ class _Reading:
 
 
 def _has_lines(start: bytes, *, whole: bool) -> bool:
-    """Whether the file holds one request a line: a line that is an object, or nothing that looks like a document."""
+    """Whether the file holds one request or span a line, or nothing that looks like a document."""
     text = start.lstrip()
     if text[:1] not in {b"{", b"["}:
         return True

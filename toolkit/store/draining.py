@@ -54,7 +54,7 @@ def _parts(file: SpoolFile, store: "Store") -> Iterator[Part]:
         content = file.path.read_bytes()
     except FileNotFoundError:  # drained by another, or gone with the oldest of a full spool
         return
-    part = Part()
+    part = Part(received_at_ns=file.received_at_ns)
     read = rejected = 0
     for line in content.splitlines():
         decoded = otlp.decode(line)
@@ -64,7 +64,7 @@ def _parts(file: SpoolFile, store: "Store") -> Iterator[Part]:
         rejected += len(decoded.rejected)
         if len(part.spans) >= store.batch_spans:
             yield part
-            part = Part()
+            part = Part(received_at_ns=file.received_at_ns)
     part.done = file.path
     part.lost = [("unreadable", max(file.spans - read, rejected))]
     yield part

@@ -17,10 +17,13 @@ import duckdb
 from hopbudget.errors import Exit, UserError
 from hopbudget.store import schema, spool
 from hopbudget.store.batch import Counts, Part, Ready, make_ready
-from hopbudget.store.growing import insert_new
+from hopbudget.store.growing import due, insert_new, settle
 
 if TYPE_CHECKING:
-    from hopbudget.store.importing import ImportResult
+    from hopbudget.store.accounts import Account
+    from hopbudget.store.importing import ImportResult, Note
+    from hopbudget.store.parquet import Columns
+    from hopbudget.store.spans import Span
 
 Progress = Callable[[str, int, int], None]
 """Called with a name, what is done and what there is in all: bytes for an import, files for a drain."""
@@ -36,6 +39,7 @@ _ROW_GROUP: Final = 6_144
 a transaction of 20,000 spans takes a half to a quarter of what it takes with DuckDB's usual 122,880 rows."""
 MOST_SPANS: Final = 20_000
 _FEWEST_SPANS: Final = 10_000
+_TRACES_A_TIME: Final = 2_000
 _SHORT_S: Final = 0.2
 _LONG_S: Final = 0.35
 """A time with the lock after which the next transaction is made larger, or smaller."""
@@ -69,11 +73,48 @@ class Store:
 
         return drain(self, progress)
 
-    def import_paths(self, paths: Sequence[str | Path], progress: Progress | None = None) -> "ImportResult":
-        """Import OTLP/JSON files, folders and globs; UserError for a path that is not there."""
+    def settle(self, now_ns: int | None = None) -> int:
+        """Decide what could not be said of traces while more of them might come; returns how many were decided.
+
+        `now_ns` is the time since the Unix epoch, of the machine's clock unless it is given.
+        """
+        now_ns = time.time_ns() if now_ns is None else now_ns
+        settled = 0
+        while self.path is None or self.path.exists():
+            with self.reading() as con:
+                if not due(con, now_ns, 1):
+                    return settled
+            with self.writing() as con:
+                traces = due(con, now_ns, _TRACES_A_TIME)
+                settle(con, traces)
+                settled += len(traces)
+        return settled
+
+    def import_paths(
+        self,
+        paths: Sequence[str | Path],
+        progress: Progress | None = None,
+        note: "Note | None" = None,
+        columns: "Columns | None" = None,
+    ) -> "ImportResult":
+        """Import files of spans, folders and globs; UserError for a path that is not there."""
         from hopbudget.store.importing import import_paths
 
-        return import_paths(self, paths, progress)
+        return import_paths(self, paths, progress, note, columns)
+
+    def account(self, trace_ids: Sequence[str]) -> "Account":
+        """What these stored traces tell, source by source; a few are read at a time."""
+        from hopbudget.store.accounts import Account
+
+        account = Account()
+        for start in range(0, len(trace_ids), _TRACES_A_TIME):
+            with self.reading() as con:
+                spans = schema.read_spans(con, trace_ids[start : start + _TRACES_A_TIME])
+            traces: dict[str, list[Span]] = {}
+            for span in spans:
+                traces.setdefault(span.trace_id, []).append(span)
+            account.add(traces.values())
+        return account
 
     @contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -121,7 +162,7 @@ class Store:
 
     def write(self, parts: list[Part]) -> Counts:
         """Store the spans of these parts that are not stored yet, and book what the parts say, in one transaction."""
-        return self.put(make_ready(parts), parts)
+        return self.put(make_ready(parts, time.time_ns()), parts)
 
     def put(self, ready: Ready, parts: list[Part]) -> Counts:
         """The same where the columns have been made already, of these parts' spans."""
@@ -131,7 +172,7 @@ class Store:
             gone = _already_drained(con, parts)
             if gone:
                 parts = [part for part in parts if part not in gone]
-                ready = make_ready(parts)
+                ready = make_ready(parts, time.time_ns())
             counts = insert_new(con, ready)
             _book(con, parts)
         self._adapt(ready.given, time.perf_counter() - held_from)

@@ -1,25 +1,33 @@
 """The spans of one trace to rows: trajectories, hops and works. Pure.
 
-What is read from where is the table in `dialects`; which span belongs to which trajectory is `tree`.
+What is read from where is the table in `dialects`, read by `shapes`; which span belongs to which trajectory is `tree`.
 """
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
 
-from hopbudget.store import dialects, hops, outcomes, tree
+from hopbudget.store import beside, engines, hops, outcomes, sampling, shapes, tails, tree
 from hopbudget.store.dialects import Kind
 from hopbudget.store.intervals import Interval, clip, length
 from hopbudget.store.rows import HopRow, TrajectoryRow, WorkRow
 from hopbudget.store.spans import Attributes, Span, Value
 from hopbudget.store.tree import Node, Tree
+from hopbudget.store.values import number, text
 from hopbudget.tracing import vocabulary as v
 
 NS: Final = 1e9
 _NOISE_NS: Final = 1_000
 """Hops that follow one another may seem to overlap by what their times lost to rounding."""
 _STAGES: Final = {Kind.AGENT, Kind.CHAIN}
+_NO_SERVICE: Final = "unknown_service"
+"""What OpenTelemetry calls a service that nobody named."""
+_BY_US: Final = frozenset({"timed_out", "refused"})
+"""Outcomes of hops that only a limit of ours gives."""
+_SETTLED: Final[Mapping[str, int]] = MappingProxyType({})
 _as_json: Final = msgspec.json.encode
 
 
@@ -38,28 +46,40 @@ class _Sorted(NamedTuple):
     """With the name of the nearest stage around each, below the trajectory's root."""
     works: list[Node]
     pauses: list[Interval]
+    engines: list[Node]
+    """The inference server's spans that hang on no hop."""
 
 
-def of_traces(traces: Iterable[Sequence[Span]]) -> Facts:
-    """Rows of these traces, each given as its spans without duplicates."""
+def of_traces(traces: Iterable[Sequence[Span]], settles: Mapping[str, int] = _SETTLED) -> Facts:
+    """Rows of these traces, each given as its spans without duplicates.
+
+    `settles` says of traces by their id when they will be whole, in nanoseconds since the Unix epoch. Until then what
+    rests on nothing more coming (an inferred final stream) is left open.
+    """
     facts = Facts([], [], [])
     for spans in traces:
         for found in tree.trajectories(spans):
-            _add(found, facts)
+            _add(found, facts, settles.get(spans[0].trace_id) if settles else None)
     return facts
 
 
-def _add(found: Tree, facts: Facts) -> None:
+def _add(found: Tree, facts: Facts, settles_at: int | None) -> None:
     start, end = found.start_ns, found.end_ns
     sorted_out = _sort(found)
     row = _trajectory_row(found, sorted_out)
     hop_rows = [hops.hop_row(node, row, _hop_name(node, stage)) for node, stage in sorted_out.hops]
     _count_visits(hop_rows)
-    if row.complete:
+    if sorted_out.engines:
+        _give_engines(hop_rows, sorted_out)
+    intervals = list(map(_interval, hop_rows))
+    if sorted_out.works and hop_rows:
+        _flag_overlapped(hop_rows, intervals, sorted_out.works)
+    row.settles_at = settles_at
+    if row.complete and settles_at is None:
         _infer_final(hop_rows, sorted_out)
     pauses = clip(sorted_out.pauses, start, end) if sorted_out.pauses else []
     paused = length(pauses)
-    covered = min(length(clip(map(_interval, hop_rows), start, end) + pauses, _NOISE_NS), end - start)
+    covered = min(length(clip(intervals, start, end) + pauses, _NOISE_NS), end - start)
     row.paused_s = paused / NS
     row.duration_s = (end - start - paused) / NS
     row.work_s = (end - start - covered) / NS
@@ -67,6 +87,8 @@ def _add(found: Tree, facts: Facts) -> None:
     row.hop_count = len(hop_rows)
     row.answer_start_s = _answer_start(hop_rows, pauses, start)
     row.outcome = (outcomes.of_root(found.root.span) if found.root else None) or _last_outcome(hop_rows)
+    # A stream that was handed on may be ended after its trajectory was written.
+    row.intervened = row.intervened or any(hop.outcome in _BY_US for hop in hop_rows)
     facts.trajectories.append(row)
     facts.hops.extend(hop_rows)
     work_rows = [_work_row(node, row) for node in sorted_out.works]
@@ -88,10 +110,7 @@ def _trajectory_row(found: Tree, sorted_out: _Sorted) -> TrajectoryRow:
     return TrajectoryRow(
         trace_id=first.trace_id,
         root_span_id=found.root_span_id,
-        workload=_words(attributes.get(v.WORKLOAD))
-        or (found.root and dialects.text(attributes, found.root.shape.agent))
-        or service
-        or "unknown",
+        workload=_workload(found.root, service),
         run=_words(attributes.get(v.RUN)) or _words(resource.get(v.RUN)) or _words(resource.get("service.version")),
         session=_session(found.root, sorted_out.hops),
         service=service,
@@ -102,18 +121,41 @@ def _trajectory_row(found: Tree, sorted_out: _Sorted) -> TrajectoryRow:
         work_s=0.0,
         outcome="ok",
         complete=root is not None,
-        deadline_s=dialects.number(attributes.get(v.DEADLINE)),
+        deadline_s=number(attributes.get(v.DEADLINE)),
         plan=_words(attributes.get(v.PLAN)),
         intervened=bool(attributes.get(v.INTERVENED, False)),
         attributes=_texts(resource, attributes),
+        sampling_ratio=_sampling_ratio(found.root or found.tops[0]),
     )
 
 
+def _workload(root: Node | None, service: str | None) -> str:
+    """What the root calls itself, else the service, else the root's own name."""
+    named = None
+    if root is not None:
+        attributes = root.span.attributes
+        named = (
+            _words(attributes.get(v.WORKLOAD))
+            or shapes.called(text(attributes, root.shape.agent))
+            or shapes.called(text(attributes, root.shape.workload))
+        )
+    if service is not None and service.startswith(_NO_SERVICE):
+        service = None
+    return named or service or (root and shapes.called(root.span.name)) or "unknown"
+
+
+def _sampling_ratio(first: Node) -> float | None:
+    """The share that was kept, as its first span or its resource says it."""
+    if first.shape.samples:
+        return sampling.ratio(first.span.attributes)
+    return sampling.ratio(first.span.resource) if sampling.PROBABILITY in first.span.resource else None
+
+
 def _session(root: Node | None, hop_nodes: list[tuple[Node, str | None]]) -> str | None:
-    said = dialects.text(root.span.attributes, root.shape.session) if root else None
+    said = text(root.span.attributes, root.shape.session) if root else None
     if said is not None:
         return said
-    of_hops = (dialects.text(node.span.attributes, node.shape.session) for node, _ in hop_nodes)
+    of_hops = (text(node.span.attributes, node.shape.session) for node, _ in hop_nodes)
     return next((name for name in of_hops if name), None)
 
 
@@ -139,7 +181,9 @@ def _sort(found: Tree) -> _Sorted:
     hop_nodes: list[tuple[Node, str | None]] = []
     works: list[Node] = []
     pauses: list[Interval] = []
-    tops = [found.root] if found.root and found.root.kind is Kind.HOP else found.tops
+    apart: list[Node] = []
+    ends: list[Node] = []
+    tops = [found.root] if found.root and found.root.kind is Kind.HOP else beside.nest(found.tops)
     waiting: list[tuple[Node, str | None]] = [(node, None) for node in tops]
     for node, stage in waiting:  # grows as it goes
         kind = node.kind
@@ -150,16 +194,22 @@ def _sort(found: Tree) -> _Sorted:
             continue
         if kind is Kind.PAUSE:
             pauses.append((node.span.start_ns, node.span.end_ns))
-        elif dialects.MESSAGE not in node.span.attributes and not (node.children and _holds_hop(node)):
+        elif kind is Kind.ENGINE:
+            apart.append(node)
+        elif kind is Kind.TAIL:
+            ends.append(node)
+        elif kind is not Kind.ASIDE and not (node.children and _holds_hop(node)):
             works.append(node)
         if node.children:
-            inner = dialects.stage_name(node.span, node.shape) if kind in _STAGES else stage
-            waiting.extend([(child, inner) for child in node.children])
+            inner = (shapes.stage_name(node.span, node.shape) or stage) if kind in _STAGES else stage
+            waiting.extend([(child, inner) for child in beside.nest(node.children)])
     if len(hop_nodes) > 1:
         hop_nodes.sort(key=_hop_order)
     if len(works) > 1:
         works.sort(key=_order)
-    return _Sorted(hop_nodes, works, pauses)
+    if ends:
+        tails.join([node for node, _ in hop_nodes], sorted(ends, key=_order))
+    return _Sorted(hop_nodes, works, pauses, apart)
 
 
 def _holds_hop(node: Node) -> bool:
@@ -178,8 +228,31 @@ def _order(node: Node) -> tuple[int, str]:
 
 def _hop_name(node: Node, stage: str | None) -> str:
     """Its own name, else the nearest enclosing stage, else the operation."""
-    own = dialects.text(node.span.attributes, v.HOP) if node.shape.ours else None
-    return own or stage or dialects.operation(node.span.attributes)
+    own = text(node.span.attributes, v.HOP if node.shape.ours else node.shape.hop)
+    return own or stage or shapes.operation(node.span.attributes)
+
+
+def _give_engines(rows: list[HopRow], sorted_out: _Sorted) -> None:
+    """To the hop whose response they name: a client that sends no trace context leaves them beside it."""
+    for row, (node, _) in zip(rows, sorted_out.hops, strict=True):
+        mine = [engine for engine in sorted_out.engines if engines.answers(engine, node.span.attributes)]
+        if mine and row.server_e2e_s is None:
+            hops.flag(row, engines.add(row, mine))
+
+
+def _flag_overlapped(rows: list[HopRow], intervals: list[Interval], works: list[Node]) -> None:
+    """Model spans within whose time a tool ran hold it, also where it isn't their child."""
+    tools = [node.span for node in works if node.kind is Kind.TOOL and node.span.end_ns > node.span.start_ns]
+    if not tools:
+        return
+    starts = [tool.start_ns for tool in tools]
+    for row, (start, end) in zip(rows, intervals, strict=True):
+        at = bisect_right(starts, start)
+        while at < len(tools) and starts[at] < end:
+            if tools[at].end_ns <= end:
+                hops.flag(row, hops.HOLDS_TOOLS)
+                break
+            at += 1
 
 
 def _count_visits(rows: list[HopRow]) -> None:
@@ -227,7 +300,7 @@ def _work_row(node: Node, row: TrajectoryRow) -> WorkRow:
         trace_id=span.trace_id,
         root_span_id=row.root_span_id,
         span_id=span.span_id,
-        work=dialects.text(span.attributes, node.shape.tool) or span.name or "work",
+        work=text(span.attributes, node.shape.tool) or span.name or "work",
         started_at=span.start_ns,
         start_s=(span.start_ns - row.started_at) / NS,
         duration_s=(span.end_ns - span.start_ns) / NS,

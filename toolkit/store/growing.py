@@ -27,6 +27,27 @@ def insert_new(con: duckdb.DuckDBPyConnection, ready: Ready) -> Counts:
     return counts
 
 
+def settle(con: duckdb.DuckDBPyConnection, trace_ids: list[str]) -> None:
+    """Derive the rows of these traces anew, now that nothing more is expected of them."""
+    traces: dict[str, list[Span]] = {}
+    for span in read_spans(con, trace_ids):
+        traces.setdefault(span.trace_id, []).append(span)
+    for table in TABLES:
+        with schema.traces(con, trace_ids) as condition:
+            con.execute(f"DELETE FROM {table} WHERE {condition}")
+    for table, columns in row_tables(facts.of_traces(traces.values())).items():
+        insert(con, table, columns)
+
+
+def due(con: duckdb.DuckDBPyConnection, now_ns: int, most: int) -> list[str]:
+    """Traces whose quiet period is over and whose rows don't say so yet."""
+    sql = (
+        "SELECT trace_id FROM trajectories WHERE settles_at IS NOT NULL GROUP BY trace_id "
+        "HAVING max(settles_at) <= make_timestamp(?) ORDER BY max(settles_at), trace_id LIMIT ?"
+    )
+    return [row[0] for row in con.execute(sql, [now_ns // 1000, most]).fetchall()]
+
+
 def _known_spans(con: duckdb.DuckDBPyConnection, trace_ids: list[str]) -> _Known:
     known: _Known = {}
     with schema.traces(con, trace_ids) as condition:
@@ -49,6 +70,6 @@ def _grow(con: duckdb.DuckDBPyConnection, ready: Ready, known: _Known, counts: C
         with schema.traces(con, grown) as condition:
             ((removed,),) = con.execute(f"DELETE FROM {table} WHERE {condition}").fetchall()
             setattr(counts, table, getattr(counts, table) - removed)
-    tables = {"spans": span_columns(new)} | row_tables(facts.of_traces(whole.values()))
+    tables = {"spans": span_columns(new)} | row_tables(facts.of_traces(whole.values(), ready.settles))
     for table, columns in tables.items():
         setattr(counts, table, getattr(counts, table) + insert(con, table, columns))

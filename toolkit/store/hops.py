@@ -1,18 +1,33 @@
 """One model span, with those nested in it, to one hop row. Pure."""
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
-from hopbudget.store import dialects, outcomes
-from hopbudget.store.dialects import Kind, Shape, count, number, text, whole
+from hopbudget.store import engines, langfuse, outcomes, shapes
+from hopbudget.store.dialects import Kind
+from hopbudget.store.first_chunks import first_chunk
 from hopbudget.store.rows import HopRow, TrajectoryRow
 from hopbudget.store.spans import Attributes, Value
 from hopbudget.store.tree import Node
+from hopbudget.store.values import count, json_map, number, text, whole
 from hopbudget.tracing import gaps
 from hopbudget.tracing import vocabulary as v
 
 NS: Final = 1e9
-_EPS_S: Final = 1e-6
+HOLDS_TOOLS: Final = "holds_tools"
+"""Tools, agents or waiting ran within the model span, so its length is not the model's alone."""
 _READ_TO_THE_END: Final = frozenset({"ok", "truncated"})
+_APART: Final = frozenset({Kind.TOOL, Kind.AGENT, Kind.PAUSE})
+
+
+class _Call(NamedTuple):
+    """The spans that are one call."""
+
+    models: list[Node]
+    """Model spans, outermost first."""
+    engines: list[Node]
+    """The inference server's spans."""
+    holds_tools: bool
 
 
 def beyond(node: Node) -> list[Node]:
@@ -25,7 +40,7 @@ def beyond(node: Node) -> list[Node]:
     waiting = list(node.children)
     for child in waiting:
         own_hop = node.shape.ours and child.shape.ours
-        if own_hop or child.kind in {Kind.TOOL, Kind.AGENT, Kind.PAUSE}:
+        if own_hop or child.kind in _APART:
             found.append(child)
         else:
             waiting.extend(child.children)
@@ -36,11 +51,8 @@ def hop_row(node: Node, trajectory: TrajectoryRow, name: str) -> HopRow:
     """The row of a hop. Its visit number and an inferred `final` are filled in later."""
     span, shape = node.span, node.shape
     attributes = span.attributes
-    teller = node
-    if node.children:
-        attributes = _merged(node)
-        shape = dialects.shape_of(attributes)
-        teller = _teller(node)
+    call = _call(node) if node.children else None
+    teller = _teller(node, call.models) if call else node
     outcome = outcomes.of_span(teller.span, teller.shape)
     row = HopRow(
         trace_id=span.trace_id,
@@ -60,15 +72,67 @@ def hop_row(node: Node, trajectory: TrajectoryRow, name: str) -> HopRow:
         reasoning_tokens=count(attributes, shape.reasoning_tokens) if shape.reasoning_tokens else None,
         outcome=outcome,
         error_type=None if outcome == "ok" else outcomes.error_type(teller.span),
+        source=shape.source,
     )
+    if shape.special:
+        _fill_special(row, node)
+    if call:
+        attributes = _fill_from_inner(row, call.models)
     row.output_tokens_source = None if row.output_tokens is None else "usage"
-    if node.shape.measured:
-        _begin_at_issue(row, attributes)
     if shape.measured:
+        _begin_at_issue(row, attributes)
+    if shape.measured or (call and any(model.shape.measured for model in call.models)):
         _measured(row, attributes)
-    elif shape.stream is not None or shape.first_chunk_s is not None:
-        _derived(row, attributes, shape)
+    elif call:
+        _derived(row, call.models)
+    elif shape.stream is not None or shape.first or span.events is not None or shape.special:
+        _derived(row, (node,))
+    if call:
+        _note(row, call)
     return row
+
+
+def _fill_from_inner(row: HopRow, models: list[Node]) -> Attributes:
+    """What the spans further in say and the outermost one does not; returns the attributes of all of them."""
+    merged = models[0].span.attributes
+    for inner in models[1:]:
+        attributes, shape = inner.span.attributes, inner.shape
+        merged = attributes | merged
+        if row.input_tokens is None:
+            row.input_tokens = count(attributes, shape.input_tokens)
+        if row.output_tokens is None:
+            row.output_tokens = count(attributes, shape.output_tokens)
+        if row.cached_tokens is None:
+            row.cached_tokens = count(attributes, shape.cached_tokens)
+        if row.reasoning_tokens is None:
+            row.reasoning_tokens = count(attributes, shape.reasoning_tokens)
+        if row.model is None:
+            row.model = text(attributes, shape.model)
+        if shape.special:
+            _fill_special(row, inner)
+    row.model = text(merged, v.RESPONSE_MODEL) or row.model  # who answered goes before who was asked
+    return merged
+
+
+def _fill_special(row: HopRow, node: Node) -> None:
+    """What a source says in a way of its own: in a JSON object, or in parts that sum up."""
+    dialect, attributes = node.shape.dialect, node.span.attributes
+    if dialect is None:
+        return
+    if dialect.input_besides and row.input_tokens is not None:
+        row.input_tokens += sum(count(attributes, name) or 0 for name in dialect.input_besides)
+    if dialect.usage or dialect.parameters:
+        _fill_from_json(row, attributes, dialect.usage, dialect.parameters)
+
+
+def _fill_from_json(row: HopRow, attributes: Attributes, usage: str | None, parameters: str | None) -> None:
+    """What stands in an attribute that is a JSON object."""
+    if usage is not None and usage in attributes:
+        for column, value in langfuse.usage_counts(json_map(attributes[usage])).items():
+            if getattr(row, column) is None:
+                setattr(row, column, value)
+    if row.model is None and parameters is not None:
+        row.model = text(json_map(attributes.get(parameters)), "model")
 
 
 def _begin_at_issue(row: HopRow, attributes: Attributes) -> None:
@@ -89,6 +153,7 @@ def _measured(row: HopRow, attributes: Attributes) -> None:
     row.e2e_s = number(get(v.E2E))
     row.ttft_s = number(get(v.TTFT))
     row.ttft_source = None if row.ttft_s is None else "first_token"
+    row.ttft_from = None if row.ttft_s is None else v.TTFT
     row.ttfa_s = number(get(v.TTFA))
     row.attempt_ttft_s = number(get(v.ATTEMPT_TTFT))
     row.tpot_s = number(get(v.TPOT))
@@ -113,20 +178,45 @@ def _measured(row: HopRow, attributes: Attributes) -> None:
     _add_gaps(row, get(v.ITL))
 
 
-def _derived(row: HopRow, attributes: Attributes, shape: Shape) -> None:
-    """What can be concluded of a stream that another instrumentation saw."""
-    first_chunk_s = number(attributes.get(shape.first_chunk_s)) if shape.first_chunk_s is not None else None
-    says_stream = shape.stream is not None and attributes[shape.stream] is True
-    row.streamed = says_stream or first_chunk_s is not None
-    if first_chunk_s is None or first_chunk_s > row.duration_s + _EPS_S:
-        return
-    row.ttft_s = first_chunk_s
-    row.ttft_source = "first_chunk"
+def _derived(row: HopRow, models: Sequence[Node]) -> None:
+    """What can be concluded of a stream that other instrumentations saw."""
+    for model in models:
+        shape = model.shape
+        row.streamed = row.streamed or shapes.streams(model.span.attributes, shape)
+        if row.ttft_s is not None or not (shape.first or model.span.events):
+            continue
+        said = first_chunk(model.span, shape)
+        if said is None:
+            continue
+        row.streamed = True
+        row.ttft_from = row.ttft_from or said.said_by
+        if said.after_s is None:
+            flag(row, said.flaw)
+            continue
+        # A span further in begins later; the wait counts from the outermost one.
+        row.ttft_s = said.after_s + (model.span.start_ns - row.started_at) / NS
+        row.ttft_source, row.ttft_from = "first_chunk", said.said_by
     tokens = row.output_tokens
     # Reasoning tokens may have streamed or not; nobody says, so the pace is not known.
-    if tokens and tokens > 1 and not row.reasoning_tokens and row.outcome in _READ_TO_THE_END:
-        row.tpot_s = max(0.0, row.duration_s - first_chunk_s) / (tokens - 1)
+    known = tokens and tokens > 1 and not row.reasoning_tokens and row.outcome in _READ_TO_THE_END
+    if row.ttft_s is not None and known:
+        row.tpot_s = max(0.0, row.duration_s - row.ttft_s) / ((tokens or 0) - 1)
         row.tpot_source = "derived"
+
+
+def flag(row: HopRow, word: str | None) -> None:
+    """Note something that is doubtful about a hop, once."""
+    if word is not None and word not in (row.flags or "").split():
+        row.flags = f"{row.flags} {word}" if row.flags else word
+
+
+def _note(row: HopRow, call: _Call) -> None:
+    sources = dict.fromkeys(model.shape.source for model in call.models if model.shape.source)
+    row.source = " + ".join(sources) or None
+    if call.holds_tools:
+        flag(row, HOLDS_TOOLS)
+    if call.engines:
+        flag(row, engines.add(row, call.engines))
 
 
 def _add_gaps(row: HopRow, value: Value | None) -> None:
@@ -137,25 +227,21 @@ def _add_gaps(row: HopRow, value: Value | None) -> None:
         row.itl_censored = decoded.censored
 
 
-def _merged(node: Node) -> Attributes:
-    """The hop's attributes, and those that only the model spans nested in it have."""
-    merged: Attributes = {}
-    for inner in _nested(node):
-        merged = inner.span.attributes | merged
-    return merged
-
-
-def _teller(node: Node) -> Node:
+def _teller(node: Node, models: list[Node]) -> Node:
     """The span that says how the call came out: capture of ours, where it is nested in somebody else's span."""
     if node.shape.measured:
         return node
-    return max((inner for inner in _nested(node) if inner.shape.measured), key=lambda n: n.span.end_ns, default=node)
+    return max((inner for inner in models if inner.shape.measured), key=lambda n: n.span.end_ns, default=node)
 
 
-def _nested(node: Node) -> list[Node]:
-    """The model spans that are this one call, outermost first."""
+def _call(node: Node) -> _Call:
+    """The spans below a model span that are the same call."""
     apart = {id(child) for child in beyond(node)}
     waiting = [node]
     for inner in waiting:
         waiting.extend(child for child in inner.children if id(child) not in apart)
-    return [inner for inner in waiting if inner.kind is Kind.HOP]
+    return _Call(
+        [inner for inner in waiting if inner.kind is Kind.HOP],
+        [inner for inner in waiting if inner.kind is Kind.ENGINE],
+        any(child.kind in _APART for inner in waiting for child in inner.children),
+    )

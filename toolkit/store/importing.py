@@ -1,13 +1,15 @@
-"""Import of OTLP/JSON files: which files, decoded where, with what account of it."""
+"""Import of files of spans: which files, decoded where, with what account of it."""
 
 import glob
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hopbudget.errors import Exit, UserError
 from hopbudget.store.batch import make_ready
+from hopbudget.store.framing import is_named_binary
 from hopbudget.store.intake import ImportResult, Rejection, batches, paused_gc
+from hopbudget.store.parquet import Columns, is_parquet
 from hopbudget.store.workers import Decoded, decoder, decoder_pays
 
 if TYPE_CHECKING:
@@ -17,35 +19,62 @@ if TYPE_CHECKING:
 
 __all__ = ["ImportResult", "Rejection", "find_files", "import_paths"]
 
-_ENDINGS: Final = tuple(ending + zipped for ending in (".json", ".jsonl", ".ndjson") for zipped in ("", ".gz"))
+_ENDINGS: Final = tuple(
+    ending + zipped for ending in (".json", ".jsonl", ".ndjson", ".pb", ".binpb") for zipped in ("", ".gz")
+)
 
 
-def import_paths(store: "Store", paths: Sequence[str | Path], progress: "Progress | None" = None) -> ImportResult:
-    """Import files, folders and globs; spans that are stored already are counted as duplicates."""
+Note = Callable[[Path, Sequence[str]], None]
+"""Told of each batch: the file that it is from, and the ids of the traces in it."""
+
+
+def import_paths(
+    store: "Store",
+    paths: Sequence[str | Path],
+    progress: "Progress | None" = None,
+    note: Note | None = None,
+    columns: Columns | None = None,
+) -> ImportResult:
+    """Import files, folders and globs; spans that are stored already are counted as duplicates.
+
+    With `note`, a batch holds spans of one file only. `columns` says what the columns of Parquet files are.
+    """
     files = find_files(paths)
     sizes = [file.stat().st_size for file in files]
     result = ImportResult()
     with paused_gc():
-        for decoded in _decoded(store, files):
+        for number, decoded in _by_file(store, files, columns) if note else _together(store, files, columns):
             if decoded.ready.given or decoded.ready.counts.dropped_content:
                 result.add(store.put(decoded.ready, []))
             result.reject(decoded.rejected, decoded.rejected_count)
+            if note:
+                note(files[number], decoded.ready.trace_ids)
             if progress:
-                progress(files[decoded.file].name, sum(sizes[: decoded.file]) + decoded.read, sum(sizes))
+                progress(files[number].name, sum(sizes[:number]) + decoded.read, sum(sizes))
     if progress and files:
         progress(files[-1].name, sum(sizes), sum(sizes))
     result.files = len(files)
     return result
 
 
-def _decoded(store: "Store", files: Sequence[Path]) -> "Iterator[Decoded]":
+def _together(store: "Store", files: Sequence[Path], columns: Columns | None) -> "Iterator[tuple[int, Decoded]]":
+    return ((decoded.file, decoded) for decoded in _decoded(store, files, columns))
+
+
+def _by_file(store: "Store", files: Sequence[Path], columns: Columns | None) -> "Iterator[tuple[int, Decoded]]":
+    return ((number, decoded) for number, file in enumerate(files) for decoded in _decoded(store, [file], columns))
+
+
+def _decoded(store: "Store", files: Sequence[Path], columns: Columns | None) -> "Iterator[Decoded]":
     """The batches, decoded by a process of its own if that pays."""
-    if decoder_pays(files):
+    if any(is_named_binary(file.name) for file in files):
+        from hopbudget.store import protobuf  # noqa: F401  (where it is missing, it is said here and by name)
+    if not any(map(is_parquet, files)) and decoder_pays(files):
         with decoder(files) as running:
             if running:
                 yield from running.batches(lambda: store.batch_spans)
                 return
-    for batch in batches(files, lambda: store.batch_spans):
+    for batch in batches(files, lambda: store.batch_spans, columns or {}):
         yield Decoded(make_ready([batch.part]), batch.rejected, batch.rejected_count, batch.file, batch.read)
 
 
@@ -63,7 +92,10 @@ def _files_of(given: str | Path) -> list[Path]:
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file() and file.name.endswith(_ENDINGS))
         if not files:
-            raise UserError(f"No OTLP/JSON file ({', '.join(_ENDINGS[::2])}, each also .gz) in {path}.", Exit.NO)
+            raise UserError(
+                f"No OTLP/JSON file, or other file of spans ({', '.join(_ENDINGS[::2])}, each also .gz) in {path}.",
+                Exit.NO,
+            )
         return files
     if path.exists():
         return [path]

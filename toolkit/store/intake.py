@@ -5,13 +5,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from hopbudget.store import parquet
 from hopbudget.store.batch import Counts, Part
 from hopbudget.store.documents import Lines, decode_lines, parts
+from hopbudget.store.parquet import Columns, is_parquet
 from hopbudget.store.walker import Piece, rejection
 
 _REJECTIONS_KEPT: Final = 1000
+_NO_COLUMNS: Final[Columns] = MappingProxyType({})
 
 
 class Rejection(NamedTuple):
@@ -54,12 +58,12 @@ class Batch(NamedTuple):
     """How many of its bytes on disk have been read."""
 
 
-def batches(files: Sequence[Path], most: Callable[[], int]) -> Iterator[Batch]:
+def batches(files: Sequence[Path], most: Callable[[], int], columns: Columns = _NO_COLUMNS) -> Iterator[Batch]:
     """The spans of these files in order, as many at once as `most` says when a batch is begun, but for a last line."""
     taken = _Taken(most())
     for number, file in enumerate(files):
         read = 0
-        for piece, read in _pieces(file):
+        for piece, read in _pieces(file, columns):
             taken.add(file, piece)
             if taken.full:
                 yield taken.batch(number, read)
@@ -99,7 +103,7 @@ class _Taken:
         return Batch(self._part, self._rejected[:_REJECTIONS_KEPT], self._rejected_count, file, read)
 
 
-def _pieces(file: Path) -> Iterator[tuple[Piece, int]]:
+def _pieces(file: Path, columns: Columns) -> Iterator[tuple[Piece, int]]:
     """The pieces of a file, and how much of it has been read."""
     read = 0
 
@@ -108,6 +112,9 @@ def _pieces(file: Path) -> Iterator[tuple[Piece, int]]:
         read = at
 
     try:
+        if is_parquet(file):
+            yield from ((piece, file.stat().st_size) for piece in parquet.pieces(file, columns))
+            return
         for part in parts(file, note):
             for piece in decode_lines(part) if isinstance(part, Lines) else (part,):
                 yield piece, read

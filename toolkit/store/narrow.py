@@ -21,6 +21,12 @@ class Where:
     workload: str | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
     trace_ids: Sequence[str] | None = None
+    sample: float | None = None
+    """About this share of the traces, between 0 and 1, always the same ones."""
+    since_s: float | None = None
+    """Started then or later, seconds since the Unix epoch."""
+    until_s: float | None = None
+    """Started before then."""
 
     def for_workload(self, workload: str) -> "Where":
         """The same for one workload."""
@@ -49,6 +55,13 @@ def condition(where: Where) -> Condition:
     if where.trace_ids is not None:
         terms.append("list_contains(?::VARCHAR[], t.trace_id)")
         parameters.append(list(where.trace_ids))
+    if where.sample is not None:
+        terms.append("hash(t.trace_id) <= ? * 18446744073709551615::DOUBLE")
+        parameters.append(where.sample)
+    for comparison, at_s in ((">=", where.since_s), ("<", where.until_s)):
+        if at_s is not None:
+            terms.append(f"t.started_at {comparison} make_timestamp(?::BIGINT)")
+            parameters.append(round(at_s * 1e6))
     return Condition(" AND ".join(terms), parameters)
 
 

@@ -41,6 +41,7 @@ def _stored(path: Path) -> Store:
         raise UserError(f"There is no store at {path}. Trace a run into it, import files, or name another.")
     store = Store(path)
     store.drain()
+    store.settle()
     _refuse_empty(store, f"{path} holds no trajectory yet.")
     return store
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from hopbudget.store import tolerant
-from hopbudget.store.content import is_content, safe_status
+from hopbudget.store import caps, forms, sampling, tolerant
+from hopbudget.store.content import PARAMETERS, is_content, safe_status
 from hopbudget.store.spans import Attributes, Decoded, Span
 from hopbudget.store.tolerant import INT64_MOST, KINDS, STATUSES, Counter
 
@@ -18,6 +18,7 @@ _NO_TRACE: Final = "0" * 32
 _SPAN_DIGITS: Final = {16}
 _TRACE_DIGITS: Final = {32}
 _LISTS_MOST: Final = 4_096
+_LONGEST_LIST: Final = 4_096
 _NAMES_MOST: Final = 10_000
 
 _Int64 = Annotated[int, msgspec.Meta(ge=-INT64_MOST - 1, le=INT64_MOST)]
@@ -49,6 +50,7 @@ class _RawSpan(msgspec.Struct, gc=False):
     startTimeUnixNano: int  # noqa: N815
     endTimeUnixNano: int  # noqa: N815
     parentSpanId: str = ""  # noqa: N815
+    traceState: str = ""  # noqa: N815
     name: str = ""
     kind: int = 0
     attributes: msgspec.Raw = msgspec.Raw(b"[]")
@@ -93,7 +95,7 @@ def decode(text: bytes) -> Decoded:
     try:
         return _usual(_decode(text))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, _UnusualError):
-        return tolerant.decode_text(text)
+        return forms.decode_text(text)
 
 
 def _usual(request: _Request) -> Decoded:
@@ -143,6 +145,9 @@ def _span(raw: _RawSpan, resource: Attributes, scope: str, counter: Counter, kno
         and 0 <= lost <= INT64_MOST
     ):
         raise _UnusualError
+    attributes = _attributes(bytes(raw.attributes), counter)
+    if raw.traceState:
+        attributes = sampling.noted(attributes, raw.traceState)
     return Span(
         raw.traceId,
         raw.spanId,
@@ -155,7 +160,7 @@ def _span(raw: _RawSpan, resource: Attributes, scope: str, counter: Counter, kno
         text,
         scope,
         resource,
-        _attributes(bytes(raw.attributes), counter),
+        attributes,
         tolerant.events(raw.events, counter) if raw.events else None,
         lost,
     )
@@ -174,9 +179,11 @@ def _attributes(text: bytes, counter: Counter) -> Attributes:
     """The attributes of such a list; shared with other spans, so never changed."""
     found = _lists.get(text)
     if found is None:
-        if len(_lists) >= _LISTS_MOST:
-            _lists.clear()
-        found = _lists[text] = _read(_decode_pairs(text))
+        found = _read(_decode_pairs(text))
+        if len(text) <= _LONGEST_LIST:
+            if len(_lists) >= _LISTS_MOST:
+                _lists.clear()
+            _lists[text] = found
     counter.dropped += found[1]
     return found[0]
 
@@ -192,8 +199,10 @@ def _read(pairs: list[_Pair]) -> tuple[Attributes, int]:
             dropped += bool(pair.key)
             continue
         value = pair.value
+        if len(out) >= caps.MOST_ATTRIBUTES:
+            continue
         if value.stringValue is not None:
-            out[name] = value.stringValue
+            out[name] = value.stringValue if len(value.stringValue) <= caps.LONGEST_TEXT else _cut(value.stringValue)
         elif value.intValue is not None:
             out[name] = value.intValue
         elif value.doubleValue is not None:
@@ -201,11 +210,19 @@ def _read(pairs: list[_Pair]) -> tuple[Attributes, int]:
                 out[name] = value.doubleValue
         elif (plain := tolerant.plain_value(msgspec.structs.asdict(value))) is not None:
             out[name] = plain
+    if PARAMETERS in out:
+        tolerant.hide_parameters(out)
     return out, dropped
+
+
+def _cut(text: str) -> str:
+    return text[: caps.LONGEST_TEXT]
 
 
 def _known_name(key: str) -> str:
     name = "" if is_content(key) else key
+    if len(key) > caps.LONGEST_NAME:
+        raise _UnusualError
     if len(_names) < _NAMES_MOST:  # names may come from outside without end
         _names[key] = name
     return name
@@ -213,6 +230,6 @@ def _known_name(key: str) -> str:
 
 def _name(name: str) -> str:
     known = _span_names.get(name)
-    if known is None and len(_span_names) < _NAMES_MOST:
+    if known is None and len(_span_names) < _NAMES_MOST and len(name) <= caps.LONGEST_NAME:
         _span_names[name] = name
     return known or name

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hopbudget.store.dialects import Shape, finish_reasons
+from hopbudget.store.shapes import Shape, finish_reasons
 from hopbudget.store.spans import ERROR, OK, Span
 from hopbudget.tracing import vocabulary as v
 
@@ -38,12 +38,16 @@ def of_span(span: Span, shape: Shape) -> str:
     if said is not None:
         return said
     error = error_type(span)
-    if span.status == ERROR or error is not None:
+    if span.status == ERROR or error is not None or _is_error(span, shape):
         return _of_error(error, span.status_text)
     reasons = finish_reasons(span.attributes, shape)
     if _CUT.intersection(reasons):
         return "truncated"
     return "failed" if "error" in reasons else "ok"
+
+
+def _is_error(span: Span, shape: Shape) -> bool:
+    return shape.level is not None and span.attributes[shape.level] == "ERROR"
 
 
 def of_root(span: Span) -> str | None:

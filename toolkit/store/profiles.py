@@ -11,13 +11,20 @@ from hopbudget.store.narrow import Condition, Where, check_key, condition, expre
 
 _TRAJECTORIES: Final = (
     "trace_id, workload, run_name AS run, session, epoch_us(started_at) / 1e6 AS started_at, duration_s, work_s, "
-    "answer_start_s, outcome, complete, intervened"
+    "answer_start_s, outcome, complete, intervened, deadline_s"
+)
+_STALL: Final = "greatest(1000000, 10 * list_aggregate(itl_us, 'median'))"
+"""A gap past this many microseconds is a stall: one second, and ten times the stream's own median gap."""
+_STALLED_S: Final = (
+    "CASE WHEN itl_us IS NULL THEN NULL WHEN coalesce(list_max(itl_us), 0) <= 1000000 THEN 0.0 ELSE "
+    f"list_sum(list_transform(itl_us, lambda gap: greatest(gap - {_STALL}, 0))) / 1e6 END"
 )
 _HOPS: Final = (
     "i AS trajectory, span_id, hop, visit, model, streamed, final, start_s AS started_s, h.duration_s, ttft_s, ttfa_s, "
-    "tpot_s, input_tokens::DOUBLE AS input_tokens, output_tokens::DOUBLE AS output_tokens, "
-    "coalesce(output_tokens_source = 'chunks', false) AS n_is_chunks, attempts::DOUBLE AS attempts, backoff_s, "
-    "h.outcome"
+    "attempt_ttft_s, tpot_s, input_tokens::DOUBLE AS input_tokens, cached_tokens::DOUBLE AS cached_tokens, "
+    "output_tokens::DOUBLE AS output_tokens, coalesce(output_tokens_source = 'chunks', false) AS n_is_chunks, "
+    f"attempts::DOUBLE AS attempts, backoff_s, {_STALLED_S} AS stalled_s, consumer_s, client_lag_s, "
+    "h.outcome, limit_hit"
 )
 _WORKS: Final = "i AS trajectory, span_id, work, start_s AS started_s, w.duration_s, w.outcome"
 

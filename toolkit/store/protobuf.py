@@ -4,14 +4,16 @@ The official classes parse; everything after that is ours. Both encodings of the
 """
 
 import base64
+import itertools
 from typing import Any, Final
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from hopbudget.store.content import is_content, is_content_event, safe_status
+from hopbudget.store import caps, sampling
+from hopbudget.store.content import PARAMETERS, is_content, is_content_event, safe_status
 from hopbudget.store.spans import Attributes, Decoded, Event, Span, Value
-from hopbudget.store.tolerant import DEEPEST, INT64_MOST, KINDS, STATUSES, BadSpanError, Counter
+from hopbudget.store.tolerant import DEEPEST, INT64_MOST, KINDS, STATUSES, BadSpanError, Counter, hide_parameters
 
 _NO_TRACE: Final = bytes(16)
 _NO_SPAN: Final = bytes(8)
@@ -55,19 +57,22 @@ def _span(raw: Any, resource: Attributes, scope: str, counter: Counter) -> Span:
     if end_ns < start_ns:
         raise BadSpanError(f"it ends {(start_ns - end_ns) / 1e9:.6g} s before its start")
     status = raw.status
+    attributes = _attributes(raw.attributes, counter)
+    if raw.trace_state:
+        attributes = sampling.noted(attributes, raw.trace_state)
     return Span(
         trace_id=trace_id.hex(),
         span_id=span_id.hex(),
         parent_id=parent_id.hex() or None,
         name=raw.name,
-        kind=raw.kind if raw.kind < len(KINDS) else 0,
+        kind=raw.kind if 0 <= raw.kind < len(KINDS) else 0,
         start_ns=start_ns,
         end_ns=end_ns,
-        status=status.code if status.code < len(STATUSES) else 0,
+        status=status.code if 0 <= status.code < len(STATUSES) else 0,
         status_text=safe_status(status.message) if status.message else None,
         scope=scope,
         resource=resource,
-        attributes=_attributes(raw.attributes, counter),
+        attributes=attributes,
         events=_events(raw.events, counter) if raw.events else None,
         dropped_events=raw.dropped_events_count,
     )
@@ -84,12 +89,14 @@ def _attributes(pairs: Any, counter: Counter) -> Attributes:
     out: Attributes = {}
     for pair in pairs:
         name = pair.key
-        if not name:
+        if not 0 < len(name) <= caps.LONGEST_NAME:
             continue
         if is_content(name):
             counter.dropped += 1
-        elif (plain := _plain(pair.value)) is not None:
+        elif (plain := _plain(pair.value)) is not None and len(out) < caps.MOST_ATTRIBUTES:
             out[name] = plain
+    if PARAMETERS in out:
+        hide_parameters(out)
     return out
 
 
@@ -100,16 +107,21 @@ def _plain(value: Any, depth: int = 0) -> Value | None:
     if kind is None:
         return None
     inner = getattr(value, kind)
+    if kind == "string_value":
+        text: str = inner
+        return text if len(text) <= caps.LONGEST_TEXT else text[: caps.LONGEST_TEXT]
     if kind == "double_value":
         number: float = inner
         return number if number - number == 0 else None  # neither NaN nor infinite
     if kind == "array_value":
-        return [plain for item in inner.values if (plain := _plain(item, depth + 1)) is not None]
+        items = inner.values[: caps.MOST_ITEMS]
+        return [plain for item in items if (plain := _plain(item, depth + 1)) is not None]
     if kind == "kvlist_value":
         pairs = ((pair.key, _plain(pair.value, depth + 1)) for pair in inner.values)
-        return {key: plain for key, plain in pairs if plain is not None}
+        kept = ((key, plain) for key, plain in pairs if plain is not None)
+        return dict(itertools.islice(kept, caps.MOST_ITEMS))
     if kind == "bytes_value":
-        return base64.b64encode(inner).decode()
+        return base64.b64encode(inner).decode()[: caps.LONGEST_TEXT]
     plain_value: Value = inner
     return plain_value
 
@@ -124,4 +136,6 @@ def _events(raws: Any, counter: Counter) -> list[Event] | None:
             found.append(Event(raw.name, raw.time_unix_nano, {}))
         else:
             found.append(Event(raw.name, raw.time_unix_nano, _attributes(raw.attributes, counter)))
+        if len(found) >= caps.MOST_EVENTS:
+            break
     return found or None

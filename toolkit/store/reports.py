@@ -3,6 +3,7 @@
 Plain quantiles: linear-interpolated over `ok` and `truncated`, with `n`; the other outcomes are counted beside them.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -20,9 +21,9 @@ _HOP_TIMES: Final = ("duration_s", "ttft_s", "tpot_s")
 _ALL: Final = Condition("''", [])
 
 
-def report(con: duckdb.DuckDBPyConnection, where: Where) -> Numbers:
-    """The numbers of all trajectories that the filter leaves; times in seconds."""
-    return _grouped(con, where, _ALL).get("", _empty())
+def report(con: duckdb.DuckDBPyConnection, where: Where, *, gaps: bool = True) -> Numbers:
+    """The numbers of all trajectories that the filter leaves; times in seconds. Without `gaps` ITL is left out."""
+    return _grouped(con, where, _ALL, gaps=gaps).get("", _empty())
 
 
 def report_by(con: duckdb.DuckDBPyConnection, where: Where, key: str) -> dict[str, Numbers]:
@@ -32,23 +33,42 @@ def report_by(con: duckdb.DuckDBPyConnection, where: Where, key: str) -> dict[st
     return dict(sorted(groups.items(), key=lambda item: (-item[1]["trajectories"], item[0])))
 
 
+def by_hop(con: duckdb.DuckDBPyConnection, where: Where) -> list[Numbers]:
+    """The report's numbers by hop name alone, in the order in which a trajectory comes to them."""
+    groups = {"": _empty()}
+    _fill_hops_by_name(_Asking(con, where, _ALL), groups)
+    found: list[Numbers] = groups[""]["by_hop"]
+    return found
+
+
 class _Asking:
-    """Runs one query a time over the chosen trajectories `c`, which carry their group `g`."""
+    """Runs one query a time over the chosen trajectories `c`, which carry their group `g`, and their hops.
+
+    `h` are the hops with whether their trajectory is complete, `n` the same ones without.
+    """
 
     def __init__(self, con: duckdb.DuckDBPyConnection, where: Where, group: Condition) -> None:
         chosen = condition(where)
         self._con = con
         self._with = (
             f"WITH c AS (SELECT coalesce({group.sql}, '{_NONE}') AS g, t.* FROM trajectories t WHERE {chosen.sql}), "
-            "h AS (SELECT c.g, c.complete, hops.* FROM hops JOIN c USING (trace_id, root_span_id)) "
+            "h AS (SELECT c.g, c.complete, hops.* FROM hops JOIN c USING (trace_id, root_span_id)), "
         )
         self._parameters = [*group.parameters, *chosen.parameters]
+        # Hops know their workload: where nothing else narrows, what asks nothing of trajectories needs no join.
+        if group is _ALL and where.workload is not None and where == Where(workload=where.workload):
+            self._with += "n AS (SELECT '' AS g, hops.* FROM hops WHERE workload = ?) "
+            self._parameters.append(where.workload)
+        else:
+            self._with += "n AS (FROM h) "
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         return self._con.execute(self._with + sql, self._parameters).fetchall()
 
 
-def _grouped(con: duckdb.DuckDBPyConnection, where: Where, group: Condition) -> dict[str, Numbers]:
+def _grouped(
+    con: duckdb.DuckDBPyConnection, where: Where, group: Condition, *, gaps: bool = True
+) -> dict[str, Numbers]:
     ask = _Asking(con, where, group)
     groups: dict[str, Numbers] = {}
     times = ("duration_s", "answer_start_s")
@@ -67,9 +87,10 @@ def _grouped(con: duckdb.DuckDBPyConnection, where: Where, group: Condition) -> 
         groups[name]["trajectory_outcomes"][outcome] = n
     _fill_hops(ask, groups)
     _fill_hops_by_name(ask, groups)
-    gaps = f"(SELECT g, unnest(itl_us) / 1e6 AS gap_s FROM h WHERE {_CAME_OUT})"
-    for name, *found in ask.rows(f"SELECT g, {_asked(('gap_s',), 'true')} FROM {gaps} GROUP BY g"):
-        (groups[name]["itl_s"],) = _answered(found)
+    if gaps:
+        each = f"(SELECT g, unnest(itl_us) / 1e6 AS gap_s FROM h WHERE {_CAME_OUT})"
+        for name, *found in ask.rows(f"SELECT g, {_asked(('gap_s',))} FROM {each} GROUP BY g"):
+            (groups[name]["itl_s"],) = _answered(found)
     return groups
 
 
@@ -87,26 +108,34 @@ def _fill_hops(ask: _Asking, groups: dict[str, Numbers]) -> None:
 
 
 def _fill_hops_by_name(ask: _Asking, groups: dict[str, Numbers]) -> None:
-    by_hop: dict[tuple[str, str], Numbers] = {}
-    for name, hop, n, *found in ask.rows(
-        f"SELECT g, hop, count(*) AS n, {_asked(_HOP_TIMES, _CAME_OUT)} FROM h GROUP BY g, hop "
-        "ORDER BY median(start_s) FILTER (visit = 1), hop"
-    ):
-        row: Numbers = {"hop": hop, "n": n} | dict(zip(_HOP_TIMES, _answered(found), strict=True)) | {"outcomes": {}}
-        by_hop[name, hop] = row
-        groups[name]["by_hop"].append(row)
+    rows: dict[tuple[str, str], Numbers] = {}
     for name, hop, outcome, n in ask.rows(
-        "SELECT g, hop, outcome, count(*) AS n FROM h GROUP BY g, hop, outcome ORDER BY n DESC, outcome"
+        "SELECT g, hop, outcome, count(*) AS n FROM n GROUP BY g, hop, outcome ORDER BY n DESC, outcome"
     ):
-        by_hop[name, hop]["outcomes"][outcome] = n
+        row = rows.setdefault((name, hop), _hop_row(hop))
+        row["n"] += n
+        row["outcomes"][outcome] = n
         outcomes = groups[name]["outcomes"]
         outcomes[outcome] = outcomes.get(outcome, 0) + n
+    begins: dict[tuple[str, str], float] = {}
+    for name, hop, begins_s, *found in ask.rows(
+        f"SELECT g, hop, avg(start_s), {_asked(_HOP_TIMES)} FROM n WHERE {_CAME_OUT} GROUP BY g, hop"
+    ):
+        begins[name, hop] = begins_s
+        rows[name, hop] |= dict(zip(_HOP_TIMES, _answered(found), strict=True))
+    # In the order in which a trajectory comes to them.
+    for name, hop in sorted(rows, key=lambda key: (begins.get(key, math.inf), key)):
+        groups[name]["by_hop"].append(rows[name, hop])
 
 
-def _asked(columns: Sequence[str], condition: str) -> str:
+def _hop_row(hop: str) -> Numbers:
+    return {"hop": hop, "n": 0} | {name: _quantiles(0, None) for name in _HOP_TIMES} | {"outcomes": {}}
+
+
+def _asked(columns: Sequence[str], condition: str | None = None) -> str:
     """For each column: how many values there are, and their quantiles."""
-    only = f"FILTER ({condition})"
-    return ", ".join(f"count({each}) {only}, quantile_cont({each}, {_LEVELS}) {only}" for each in columns)
+    only = f" FILTER ({condition})" if condition is not None else ""
+    return ", ".join(f"count({each}){only}, quantile_cont({each}, {_LEVELS}){only}" for each in columns)
 
 
 def _answered(found: Sequence[Any]) -> list[Numbers]:

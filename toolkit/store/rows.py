@@ -30,6 +30,8 @@ class TrajectoryRow(msgspec.Struct, gc=False, kw_only=True):
     plan: str | None = None
     intervened: bool = False
     attributes: dict[str, str] = {}
+    sampling_ratio: float | None = None
+    settles_at: int | None = None
 
 
 class HopRow(msgspec.Struct, gc=False, kw_only=True):
@@ -77,6 +79,14 @@ class HopRow(msgspec.Struct, gc=False, kw_only=True):
     consumer_s: float | None = None
     coalesced: int | None = None
     held: int | None = None
+    source: str | None = None
+    ttft_from: str | None = None
+    flags: str | None = None
+    server_ttft_s: float | None = None
+    server_queue_s: float | None = None
+    server_prefill_s: float | None = None
+    server_decode_s: float | None = None
+    server_e2e_s: float | None = None
 
 
 class WorkRow(msgspec.Struct, gc=False, kw_only=True):

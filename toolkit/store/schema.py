@@ -59,6 +59,20 @@ ALTER TABLE hops ADD COLUMN held BIGINT;
 """
 
 
+_SOURCES: Final = """
+ALTER TABLE hops ADD COLUMN source VARCHAR;
+ALTER TABLE hops ADD COLUMN ttft_from VARCHAR;
+ALTER TABLE hops ADD COLUMN flags VARCHAR;
+ALTER TABLE hops ADD COLUMN server_ttft_s DOUBLE;
+ALTER TABLE hops ADD COLUMN server_queue_s DOUBLE;
+ALTER TABLE hops ADD COLUMN server_prefill_s DOUBLE;
+ALTER TABLE hops ADD COLUMN server_decode_s DOUBLE;
+ALTER TABLE hops ADD COLUMN server_e2e_s DOUBLE;
+ALTER TABLE trajectories ADD COLUMN sampling_ratio DOUBLE;
+ALTER TABLE trajectories ADD COLUMN settles_at TIMESTAMP;
+"""
+
+
 def _first(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(_FIRST)
 
@@ -67,7 +81,11 @@ def _second(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(_SECOND)
 
 
-MIGRATIONS: Final[tuple[Callable[[duckdb.DuckDBPyConnection], None], ...]] = (_first, _second)
+def _sources(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(_SOURCES)
+
+
+MIGRATIONS: Final[tuple[Callable[[duckdb.DuckDBPyConnection], None], ...]] = (_first, _second, _sources)
 """Number n makes version n of version n - 1. Only ever append."""
 VERSION: Final = len(MIGRATIONS)
 
@@ -101,7 +119,9 @@ def migrate(con: duckdb.DuckDBPyConnection, name: str) -> None:
 
 # --- columns in, spans out -----------------------------------------------------------------------------------------
 
-_AS_TIMESTAMP: Final = {"started_at": "make_timestamp(started_at // 1000) AS started_at"}
+_AS_TIMESTAMP: Final = {
+    name: f"make_timestamp({name}::BIGINT // 1000) AS {name}" for name in ("started_at", "settles_at")
+}
 _SELECT: Final = {
     table: f"SELECT {', '.join(_AS_TIMESTAMP.get(name, name) for name in names)} FROM given"
     for table, names in COLUMNS.items()
@@ -112,7 +132,8 @@ def insert(con: duckdb.DuckDBPyConnection, table: str, given: Table, but_traces:
     """Insert columns made by `tables`, without the rows of some traces; returns how many."""
     with _registered(con, "given", given), traces(con, but_traces) as condition:
         but = f" WHERE NOT {condition}" if but_traces else ""
-        ((inserted,),) = con.execute(f"INSERT INTO {table} {_SELECT[table]}{but}").fetchall()
+        names = ", ".join(COLUMNS[table])
+        ((inserted,),) = con.execute(f"INSERT INTO {table} ({names}) {_SELECT[table]}{but}").fetchall()
     return int(inserted)
 
 

@@ -5,6 +5,7 @@ name tells when it was written, by whom, and how many spans it holds:
 
     0177163631550367583124-4711-3-12.jsonl      12 spans, one OTLP/JSON export request a line
     0177163631550367583125-4711-4-7.dropped     7 spans that were lost, and why
+    0177163631550367583126-4711-5-9.received.jsonl    9 spans that came over the network, from anywhere
 """
 
 import contextlib
@@ -22,7 +23,7 @@ MAX_BYTES: Final = 1 << 30
 STALE_AFTER_S: Final = 3600.0
 """A temporary file this old belongs to a writer that died in the middle."""
 
-_NAME: Final = re.compile(r"\d{20}-\d+-\d+-(\d+)\.(jsonl|dropped)")
+_NAME: Final = re.compile(r"(\d{20})-\d+-\d+-(\d+)\.(jsonl|received\.jsonl|dropped)")
 _LOOK_AGAIN_AFTER_FILES: Final = 512
 _MANY_NOTES: Final = 256
 _sequence = itertools.count()
@@ -43,6 +44,8 @@ class SpoolFile:
     spans: int
     note: bool
     """True for a note of lost spans, False for spans."""
+    received_at_ns: int | None = None
+    """When spans came that others sent, whose traces may not be whole yet; None for those of agents here."""
 
 
 def spool_folder(store: Path) -> Path:
@@ -59,7 +62,8 @@ def files(folder: Path) -> list[SpoolFile]:
     found = []
     for name in names:
         if match := _NAME.fullmatch(name):
-            found.append(SpoolFile(folder / name, int(match[1]), match[2] == "dropped"))
+            received = int(match[1]) if match[3] == "received.jsonl" else None
+            found.append(SpoolFile(folder / name, int(match[2]), match[3] == "dropped", received))
     return found
 
 
@@ -73,7 +77,7 @@ def read_note(path: Path) -> tuple[int, str]:
     """Spans and reason of a note; a torn note counts by its name. Raises OSError if it has gone."""
     text = path.read_bytes()
     match = _NAME.fullmatch(path.name)
-    by_name = int(match[1]) if match else 0
+    by_name = int(match[2]) if match else 0
     try:
         note = json.loads(text)
         return int(note["spans"]), str(note["reason"])
@@ -90,11 +94,15 @@ def remove_stale(folder: Path, *, now_s: float) -> None:
 
 
 class Spool:
-    """The writer's side. One instance may serve several threads; several processes may share a folder."""
+    """The writer's side. One instance may serve several threads; several processes may share a folder.
 
-    def __init__(self, folder: Path, *, max_bytes: int = MAX_BYTES) -> None:
+    `received` marks what it writes as sent by others, whose traces come in pieces.
+    """
+
+    def __init__(self, folder: Path, *, max_bytes: int = MAX_BYTES, received: bool = False) -> None:
         self.folder: Final = folder
         self.max_bytes: Final = max_bytes
+        self._ending: Final = "received.jsonl" if received else "jsonl"
         self._bytes_left = 0  # what may be written before the folder is looked at again
         self._files_left = 0
 
@@ -110,7 +118,7 @@ class Spool:
             self.note_dropped(spans, "spool_full")
             return
         self._make_room(len(content))
-        self._write(content, spans, "jsonl")
+        self._write(content, spans, self._ending)
 
     def note_dropped(self, spans: int, reason: str) -> None:
         """Record lost spans: queue_full, spool_full, encode_failed or write_failed. Raises OSError."""

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from hopbudget.store.content import is_content, is_content_event, safe_status
+from hopbudget.store import caps, sampling
+from hopbudget.store.content import PARAMETERS, is_content, is_content_event, safe_parameters, safe_status
 from hopbudget.store.spans import ERROR, OK, UNSET, Attributes, Decoded, Event, Span, Value
 
 KINDS: Final = {
@@ -46,10 +47,12 @@ def decode_text(text: bytes) -> Decoded:
     return decode_object(request)
 
 
-def decode_object(request: object) -> Decoded:
+def decode_object(request: object, depth: int = 0) -> Decoded:
     """The spans of one export request, or of a list of them, given as decoded JSON."""
     if isinstance(request, list):
-        several = [decode_object(item) for item in request]
+        if depth > DEEPEST:
+            return Decoded([], ["nested too deeply"], 0)
+        several = [decode_object(item, depth + 1) for item in request]
         return Decoded(
             [span for one in several for span in one.spans],
             [reason for one in several for reason in one.rejected],
@@ -102,6 +105,10 @@ def _span(raw: Any, resource: Attributes, scope: str, counter: Counter) -> Span:
     name = get("name")
     code, text = _status(get("status"))
     lost = _integer(get("droppedEventsCount"))
+    attributes = _attributes(get("attributes"), counter)
+    state = get("traceState")
+    if type(state) is str and state:
+        attributes = sampling.noted(attributes, state)
     return Span(
         trace_id=_id(get("traceId"), 32, "trace id"),
         span_id=_id(get("spanId"), 16, "span id"),
@@ -114,7 +121,7 @@ def _span(raw: Any, resource: Attributes, scope: str, counter: Counter) -> Span:
         status_text=text,
         scope=scope,
         resource=resource,
-        attributes=_attributes(get("attributes"), counter),
+        attributes=attributes,
         events=events(get("events"), counter),
         dropped_events=lost if lost is not None and 0 <= lost <= INT64_MOST else 0,
     )
@@ -196,13 +203,22 @@ def _attributes(pairs: object, counter: Counter) -> Attributes:
     out: Attributes = {}
     for pair in _objects(pairs):
         name = pair.get("key")
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str) or not 0 < len(name) <= caps.LONGEST_NAME:
             continue
         if is_content(name):
             counter.dropped += 1
-        elif (plain := plain_value(pair.get("value"))) is not None:
+        elif (plain := plain_value(pair.get("value"))) is not None and len(out) < caps.MOST_ATTRIBUTES:
             out[name] = plain
+    if PARAMETERS in out:
+        hide_parameters(out)
     return out
+
+
+def hide_parameters(attributes: Attributes) -> None:
+    """Keep of a request's parameters what is no content."""
+    kept = safe_parameters(attributes.pop(PARAMETERS))
+    if kept is not None:
+        attributes[PARAMETERS] = kept
 
 
 def plain_value(value: object, depth: int = 0) -> Value | None:
@@ -217,7 +233,7 @@ def plain_value(value: object, depth: int = 0) -> Value | None:
 
 
 def _text(value: object, _depth: int) -> Value | None:
-    return value if type(value) is str else None
+    return value[: caps.LONGEST_TEXT] if type(value) is str else None
 
 
 def int64(value: object, _depth: int = 0) -> int | None:
@@ -242,7 +258,7 @@ def _array(value: object, depth: int) -> Value | None:
     values = value.get("values") if type(value) is dict else None
     if type(values) is not list:
         return []
-    return [plain for item in values if (plain := plain_value(item, depth + 1)) is not None]
+    return [plain for item in values[: caps.MOST_ITEMS] if (plain := plain_value(item, depth + 1)) is not None]
 
 
 def _pairs(value: object, depth: int) -> Value | None:
@@ -250,6 +266,8 @@ def _pairs(value: object, depth: int) -> Value | None:
     out: Attributes = {}
     for pair in _objects(values):
         name = pair.get("key")
+        if len(out) >= caps.MOST_ITEMS:
+            break
         if type(name) is str and (plain := plain_value(pair.get("value"), depth + 1)) is not None:
             out[name] = plain
     return out
@@ -279,4 +297,6 @@ def events(values: object, counter: Counter) -> list[Event] | None:
             counter.dropped += len(pairs) if type(pairs) is list else 0
             pairs = None
         found.append(Event(name, at_ns, _attributes(pairs, counter)))
+        if len(found) >= caps.MOST_EVENTS:
+            break
     return found or None

@@ -1,16 +1,24 @@
 """The spans of one trace to trajectories: which span is a trajectory's root, and which spans belong to it.
 
-The topmost agent span; else the SERVER span of one request; else the parentless span; else the root was lost and the
-trajectory is the extent of what came. Pure: spans in, trees out.
+The topmost agent span, or the stage that holds agents (a graph whose nodes call themselves agents); else the SERVER
+span of one request; else the parentless span; else the root was lost and the trajectory is the extent of what came.
+Pure: spans in, trees out.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
-from hopbudget.store.dialects import Kind, Shape, kind_of, shape_of
+from hopbudget.store.dialects import Kind
+from hopbudget.store.shapes import Shape, is_borrowed, kind_of, shape_of
 from hopbudget.store.spans import SERVER, Span
+from hopbudget.tracing import vocabulary as v
+
+_TOPMOST: Final = frozenset({Kind.AGENT, Kind.HOP})
+_SPEAKING: Final = frozenset({Kind.AGENT, Kind.HOP, Kind.TOOL, Kind.PAUSE})
+"""Kinds that only an agent's trace holds."""
 
 
 class Node(msgspec.Struct, gc=False, eq=False):
@@ -61,7 +69,7 @@ def trajectories(spans: Sequence[Span]) -> list[Tree]:
 
 
 def _node(span: Span) -> Node:
-    shape = shape_of(span.attributes)
+    shape = shape_of(span.scope, span.attributes)
     return Node(span, shape, kind_of(span, shape), [])
 
 
@@ -69,18 +77,40 @@ def _link(spans: Sequence[Span]) -> list[Node]:
     """Make the tree; returns the nodes whose parent is not here, in order of start."""
     nodes = {span.span_id: _node(span) for span in spans}
     tops = []
+    holders: list[Node] = []
     for node in nodes.values():
         parent = nodes.get(node.span.parent_id) if node.span.parent_id else None
         if parent is None or parent is node:
             tops.append(node)
         else:
             parent.children.append(node)
+            if parent.kind is Kind.HOP:
+                holders.append(parent)
+    for holder in holders:
+        if _is_loop(holder):
+            holder.kind = Kind.AGENT
+        elif is_borrowed(holder.span) and any(below.kind is Kind.HOP for below in walk(holder.children)):
+            holder.kind = Kind.AGENT if holder.span.name.startswith(v.INVOKE_AGENT) else Kind.OTHER
     if len(tops) == 1 and len(tops[0].children) == len(nodes) - 1:  # nearly always
         return tops
     tops.sort(key=_order)
     if len(walk(tops)) < len(nodes):
         tops += _cut_rings(nodes, tops)
     return tops
+
+
+def _is_loop(holder: Node) -> bool:
+    """Whether a model span holds several calls and tools: it is the loop around them, whatever it is called."""
+    calls = tools = 0
+    waiting = list(holder.children)
+    for node in waiting:
+        if node.kind is Kind.HOP:
+            calls += 1
+        elif node.kind is Kind.TOOL:
+            tools += 1
+        else:
+            waiting.extend(node.children)
+    return calls > 1 and tools > 0 and not holder.shape.measured
 
 
 def _cut_rings(nodes: dict[str, Node], tops: list[Node]) -> list[Node]:
@@ -119,15 +149,17 @@ def _sort_out(tops: list[Node]) -> list[Tree]:
 
 def _lost_roots(tops: list[Node]) -> set[str | None]:
     """Parents that ran here and never came, for a hop or a tool hangs on them. An agent's may be anywhere."""
-    return {top.span.parent_id for top in tops if top.kind not in {Kind.OTHER, Kind.AGENT}} - {None}
+    return {top.span.parent_id for top in tops if top.kind in _SPEAKING - {Kind.AGENT}} - {None}
 
 
 def _roots_of(top: Node) -> list[Node]:
     """The roots of trajectories in the tree below and with `top`; none if it is about something else."""
-    agents = _topmost(top, {Kind.AGENT})
-    if agents:
+    if top.kind is Kind.CHAIN and top.span.parent_id is None and _speaks_of_hops([top]):
+        return [top]
+    agents = _topmost(top)
+    if any(node.kind is not Kind.HOP for node in agents):
         # A model call beside the agents of a request belongs to none of them: it stands alone.
-        return _topmost(top, {Kind.AGENT, Kind.HOP})
+        return agents
     if not _speaks_of_hops([top]):
         return []
     server = next((node for node in walk([top]) if node.span.kind == SERVER and _speaks_of_hops([node])), None)
@@ -136,19 +168,24 @@ def _roots_of(top: Node) -> list[Node]:
     return [top] if top.span.parent_id is None else []
 
 
-def _topmost(top: Node, kinds: set[Kind]) -> list[Node]:
+def _topmost(top: Node) -> list[Node]:
+    """Agents, stages that hold agents, and model calls, each with none of them above."""
     found = []
     waiting = [top]
     for node in waiting:
-        if node.kind in kinds:
+        if node.kind in _TOPMOST or (node.kind is Kind.CHAIN and _holds_agent(node)):
             found.append(node)
         else:
             waiting.extend(node.children)
     return found
 
 
+def _holds_agent(node: Node) -> bool:
+    return any(below.kind is Kind.AGENT for below in walk(node.children))
+
+
 def _speaks_of_hops(nodes: Sequence[Node]) -> bool:
-    return any(node.kind not in {Kind.OTHER, Kind.CHAIN} for node in walk(nodes))
+    return any(node.kind in _SPEAKING for node in walk(nodes))
 
 
 def _adopted(piece: Node, trees: list[Tree]) -> bool:

@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from hopbudget.store.forms import LISTS, decode_object, decode_part
 from hopbudget.store.spans import Decoded
-from hopbudget.store.tolerant import decode_object
 
 _LARGEST_VALUE: Final = 1 << 24
 _SPANS_A_PIECE: Final = 500
@@ -113,14 +113,32 @@ def _request(text: _Text) -> Iterator[Piece]:
         yield Piece(text.line, decode_object(text.value()))
         return
     other: dict[str, Any] = {}
+    listed = False
     for key in _keys(text):
         if key == "resourceSpans" and text.peek() == "[":
             other[key] = []
             for _ in _elements(text):
                 yield from _resource_spans(text)
+        elif key in LISTS and text.peek() == "[":
+            listed = True
+            yield from _listed(text, key, other)
         else:
-            other[key] = text.value() and None
-    yield Piece(text.line, decode_object(other))
+            other[key] = text.value()
+    if not listed:
+        yield Piece(text.line, decode_object(other))
+
+
+def _listed(text: _Text, key: str, head: dict[str, Any]) -> Iterator[Piece]:
+    """A list of plain spans or observations, with what stands before it in its object."""
+    items: list[Any] = []
+    whole = True
+    for _ in _elements(text):
+        items.append(text.value())
+        if len(items) >= 100 * _SPANS_A_PIECE:
+            whole = False
+            yield Piece(text.line, decode_part(key, items, head, whole=whole))
+            items = []
+    yield Piece(text.line, decode_part(key, items, head, whole=whole))
 
 
 def _resource_spans(text: _Text) -> Iterator[Piece]:

@@ -1,0 +1,81 @@
+"""Standard errors and intervals of figures from trajectories that come in clusters."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hopbudget.budgets.folds import Clusters
+from hopbudget.budgets.paired import MANY, bootstrap, mean_and_error
+
+values = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=30)
+
+
+def grouped(codes: list[int]) -> Clusters:
+    code = np.unique(codes, return_inverse=True)[1]
+    return Clusters("run", code, ("",) * (int(code.max()) + 1))
+
+
+def alone(n: int) -> Clusters:
+    return grouped(list(range(n)))
+
+
+@given(values)
+def test_with_clusters_of_one_the_error_is_the_usual_one(numbers: list[float]) -> None:
+    x = np.array(numbers)
+    mean, error = mean_and_error(x, alone(len(x)))
+    assert mean == pytest.approx(x.mean())
+    assert error == pytest.approx(x.std(ddof=1) / math.sqrt(len(x)))
+
+
+@given(values, st.integers(2, 4))
+def test_repeating_every_trajectory_in_its_cluster_changes_nothing(numbers: list[float], times: int) -> None:
+    once = mean_and_error(np.array(numbers), alone(len(numbers)))
+    often = mean_and_error(np.repeat(numbers, times), grouped(list(np.repeat(range(len(numbers)), times))))
+    assert often == pytest.approx(once)
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    mean, _ = mean_and_error(np.array([1.0, np.nan, 3.0]), alone(3))
+    assert mean == 2.0
+
+
+def test_one_cluster_says_nothing_about_another() -> None:
+    assert mean_and_error(np.array([1.0, 2.0]), grouped([0, 0])) == (1.5, math.inf)
+
+
+def test_weights_count() -> None:
+    mean, _ = mean_and_error(np.array([0.0, 1.0]), alone(2), np.array([1.0, 3.0]))
+    assert mean == 0.75
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 5)), min_size=8, max_size=40))
+def test_an_interval_holds_its_value_and_follows_no_names(rows: Any) -> None:
+    top, code = np.array([r[0] for r in rows], dtype=float), [r[1] for r in rows]
+    one = bootstrap(top, np.ones(len(top)), grouped(code))
+    other = bootstrap(top, np.ones(len(top)), grouped([5 - c for c in code]))
+    assert one.low <= one.value <= one.high
+    assert (one.low, one.high) == (other.low, other.high)
+    assert one.n == len(rows)
+
+
+def test_clusters_widen_an_interval() -> None:
+    met = np.repeat([0.0, 1.0] * 10, 20)
+    wide = bootstrap(met, np.ones(400), grouped(list(np.repeat(range(20), 20))))
+    narrow = bootstrap(met, np.ones(400), alone(400))
+    assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
+
+
+def test_with_many_clusters_the_interval_is_the_normal_one() -> None:
+    met = np.tile([0.0, 1.0], MANY)
+    found = bootstrap(met, np.ones(len(met)), alone(len(met)))
+    assert (found.low, found.high) == pytest.approx((0.5 - 1.96 * 0.5 / math.sqrt(2 * MANY), 0.5 + 0.0219), abs=3e-4)
+
+
+def test_nothing_has_no_figure() -> None:
+    found = bootstrap(np.zeros(2), np.zeros(2), alone(2))
+    assert math.isnan(found.value)
+    assert found.n == 0

@@ -1,0 +1,70 @@
+"""What `explain` says of single hops: a long answer is not a slow provider."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+Run = Callable[..., Any]
+
+LONG, LATE, SLOW = 60, 61, 62
+"""The trajectories whose one hop wrote a long answer, waited for its first token, and went on slowly."""
+
+
+def line(number: int, ttft: float, tokens: int, tpot: float) -> str:
+    trace, at = f"{number + 1:032x}", 1_700_000_000_000_000_000 + number * 60_000_000_000
+    pairs = {
+        "gen_ai.operation.name": {"stringValue": "chat"},
+        "gen_ai.request.model": {"stringValue": "m"},
+        "gen_ai.request.stream": {"boolValue": True},
+        "gen_ai.response.time_to_first_chunk": {"doubleValue": ttft},
+        "gen_ai.usage.input_tokens": {"intValue": 500},
+        "gen_ai.usage.output_tokens": {"intValue": tokens},
+    }
+    times = {"startTimeUnixNano": str(at), "endTimeUnixNano": str(at + round((ttft + (tokens - 1) * tpot) * 1e9))}
+    agent = [{"key": "gen_ai.operation.name", "value": {"stringValue": "invoke_agent"}}]
+    root = {"traceId": trace, "spanId": f"{1:016x}", "name": "invoke_agent bot", "attributes": agent, **times}
+    chat = {"traceId": trace, "spanId": f"{2:016x}", "parentSpanId": f"{1:016x}", "name": "chat m", **times}
+    chat["attributes"] = [{"key": key, "value": value} for key, value in pairs.items()]  # type: ignore[assignment]
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [root, chat]}]}]})
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Sixty usual trajectories and three slow ones, each for its own reason."""
+    random = np.random.default_rng(0)
+    usual = [(0.4 * random.lognormal(0, 0.2), int(random.integers(50, 150)), 0.02) for _ in range(60)]
+    path = tmp_path / "runs.jsonl"
+    slow = [(0.4, 900, 0.02), (4.0, 100, 0.02), (0.4, 100, 0.09)]
+    path.write_text("\n".join(line(number, *row) for number, row in enumerate([*usual, *slow])))
+    return path
+
+
+def test_a_slow_hop_says_what_made_it_slow(hopbudget: Run, runs: Path) -> None:
+    rows = hopbudget("explain", runs, "--slowest", "63", "--json").json["trajectories"]
+    blamed = {int(row["trace_id"], 16) - 1: [hop["blame"] for hop in row["slow_hops"]] for row in rows}
+    assert (blamed[LONG], blamed[LATE], blamed[SLOW]) == (["long answer"], ["first token"], ["pace"])
+    (late,) = next(row["slow_hops"] for row in rows if int(row["trace_id"], 16) - 1 == LATE)
+    assert late["ttft_s"] == 4.0 and late["expected_first_token_s"] < 1.0
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (LONG, "a long answer, the provider is healthy"),
+        (LATE, "its first token came late, after 4.00 s"),
+        (SLOW, "slower than so many tokens explain"),
+    ],
+)
+def test_and_says_it_in_words(hopbudget: Run, runs: Path, number: int, words: str) -> None:
+    said = hopbudget("explain", runs, f"{number + 1:032x}").out
+    assert "`chat` #1" in said
+    assert words in " ".join(said.split())
+
+
+def test_of_several_slow_ones_it_says_how_many_were_long_answers(hopbudget: Run, runs: Path) -> None:
+    said = " ".join(hopbudget("explain", runs, "--slowest", "3").out.split())
+    assert "3 hops here took longer than 90% of all hops of their model. 1 of them took no longer" in said

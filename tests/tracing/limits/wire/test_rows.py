@@ -1,0 +1,104 @@
+"""Each way a server can keep a client waiting, over real sockets: our limit is what ends it, not the client's own."""
+
+from typing import Any
+
+import pytest
+
+import hopbudget as hb
+
+
+def hop(**limits: Any) -> Any:
+    return hb.hop("answer", enforce="deadline", **limits)
+
+
+def facts(spans: Any) -> dict[str, Any]:
+    (span,) = spans.get_finished_spans()
+    return dict(span.attributes)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "limits", "error"),
+    [
+        ("no_headers", {"first_token_s": 0.1}, hb.FirstTokenTimeout),
+        ("no_headers", {"completion_s": 0.1}, hb.CompletionTimeout),
+        ("silence", {"first_token_s": 0.1}, hb.FirstTokenTimeout),
+        ("silence", {"first_token_s": 9.0, "completion_s": 0.1}, hb.CompletionTimeout),
+        ("pings", {"first_token_s": 0.1, "stall_s": 9.0}, hb.FirstTokenTimeout),
+        ("token_then_pings", {"first_token_s": 2.0, "stall_s": 0.1}, hb.StallTimeout),
+        ("token_then_pings", {"completion_s": 0.15}, hb.CompletionTimeout),
+    ],
+)
+def test_the_limit_ends_the_wait(spans: Any, talk: Any, behaviour: str, limits: Any, error: type[Exception]) -> None:
+    with pytest.raises(error) as raised:
+        talk(behaviour, hop(**limits))
+    assert talk.way == "sync" or type(raised.value.__cause__).__name__ == "CancelledError"
+    assert raised.value.elapsed_s >= raised.value.budget_s
+    found = facts(spans)
+    assert (found["hopbudget.outcome"], found["hopbudget.limit_hit"]) == ("timed_out", raised.value.limit)
+
+
+def test_a_trickle_under_the_clients_read_time_out_is_ended_by_the_completion(spans: Any, talk: Any) -> None:
+    with pytest.raises(hb.CompletionTimeout):
+        talk("trickle", hop(completion_s=0.4), timeout_s=2.0)
+    tokens = [chunk for chunk in talk.got if getattr(chunk, "type", "") != "ping"]
+    assert len(tokens) >= 2, "what came is the application's"
+    assert facts(spans)["hopbudget.output_tokens"] == len(tokens)
+
+
+def test_the_clients_own_time_out_stays_the_clients_where_it_is_the_smaller(spans: Any, talk: Any) -> None:
+    with pytest.raises(Exception, match=r"[Tt]imed out") as raised:
+        talk("no_headers", hop(first_token_s=20.0), timeout_s=0.1)
+    assert not isinstance(raised.value, hb.DeadlineExceeded)
+    assert facts(spans)["hopbudget.outcome"] == "cancelled"
+
+
+def test_a_limit_is_total_over_the_clients_retries(spans: Any, talk: Any) -> None:
+    requests = talk.server.requests
+    with pytest.raises(hb.CompletionTimeout):
+        talk("no_headers", hop(completion_s=0.2), timeout_s=30.0, retries=3)
+    assert talk.server.requests == requests + 1
+
+
+def test_a_wait_between_retries_ends_with_the_limit_and_at_the_latest_with_itself(spans: Any, talk: Any) -> None:
+    with pytest.raises(hb.CompletionTimeout) as raised:
+        talk("unavailable", hop(completion_s=0.2), retries=2)
+    assert "1 attempts, " in str(raised.value)
+    found = facts(spans)
+    assert (found["hopbudget.outcome"], "hopbudget.attempts" in found) == ("timed_out", False)
+    slept = found["hopbudget.backoff"]
+    assert slept < 1.0 if talk.way == "async" else slept >= 1.0
+
+
+def test_our_own_wait_between_retries_ends_with_the_limit(spans: Any, talk: Any) -> None:
+    with pytest.raises(hb.CompletionTimeout):
+        talk("unavailable", hop(completion_s=0.2, retries="ours"), retries=2)
+    assert facts(spans)["hopbudget.backoff"] < 1.0
+
+
+def test_a_connection_cut_is_the_clients_own_error(spans: Any, talk: Any) -> None:
+    with pytest.raises(Exception, match=r"peer closed|[Cc]onnection|incomplete") as raised:
+        talk("cut", hop(completion_s=20.0, stall_s=20.0))
+    assert not isinstance(raised.value, TimeoutError)
+    found = facts(spans)
+    assert (found["hopbudget.outcome"], found["hopbudget.output_tokens"]) == ("failed", 1)
+
+
+def test_observing_changes_nothing_and_tells_what_would_have_fired(spans: Any, talk: Any) -> None:
+    hb.instrument()
+    with pytest.raises(Exception, match=r"[Tt]imed out|peer|[Cc]onnection") as raised:
+        talk("cut", hb.hop("answer", first_token_s=0.000_001))
+    assert not isinstance(raised.value, hb.DeadlineExceeded)
+    assert facts(spans)["hopbudget.limit_hit"] == "first_token"
+
+
+def test_without_an_sdk_it_holds_as_well(talk: Any) -> None:
+    with pytest.raises(hb.FirstTokenTimeout):
+        talk("pings", hop(first_token_s=0.1))
+
+
+def test_a_trajectorys_deadline_ends_a_clients_own_hop(spans: Any, talk: Any) -> None:
+    hb.instrument()
+    with pytest.raises(hb.CompletionTimeout, match="the trajectory's deadline"):
+        talk("pings", hb.trajectory("agent", deadline_s=0.2, enforce="deadline"))
+    root = next(span for span in spans.get_finished_spans() if span.name == "invoke_agent agent")
+    assert root.attributes["hopbudget.intervened"] is True

@@ -1,0 +1,140 @@
+"""`hopbudget check --plan`: has what a plan was learned from changed, since which trajectory, and in which cause?"""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hopbudget import plans
+from hopbudget.budgets import Profile, drift, expected
+from hopbudget.budgets.cusum import FALSE_ALARMS, WITHIN
+from hopbudget.budgets.drift import Drift, Watched
+from hopbudget.budgets.expected import Expectations
+from hopbudget.budgets.ratios import LEAST
+from hopbudget.budgets.unlike import Unlike, unlike
+from hopbudget.errors import Exit, UserError
+from hopbudget.reading import Selection
+from hopbudget.render import base
+from hopbudget.render import drift as draw
+from hopbudget.store import queries
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found of one plan."""
+
+    plan: dict[str, Any]
+    profile: Profile
+    """What was looked at, and nothing else."""
+    learned: int
+    """How many trajectories the plan was learned from."""
+    watched: Watched
+    unlike: tuple[Unlike, ...]
+    inside: bool
+    """Nothing was newer: these are the trajectories that the plan was learned from."""
+
+    @property
+    def changed(self) -> bool:
+        """The answer."""
+        return bool(self.watched.changes) or any(item.changes for item in self.unlike)
+
+    def trajectory(self, row: int) -> dict[str, Any]:
+        """Which trajectory a row is."""
+        t = self.profile.trajectories
+        started = datetime.fromtimestamp(float(t.started_at[row]), UTC)
+        return {"trace_id": str(t.trace_id[row]), "started_at": started.isoformat(timespec="seconds")}
+
+    def as_json(self) -> dict[str, Any]:
+        """The object of `--json`."""
+        return {
+            "workload": self.plan.get("workload"),
+            "plan": self.plan.get("id"),
+            "learned_from": self.learned,
+            "trajectories": self.watched.n,
+            "newer": not self.inside,
+            "changed": self.changed,
+            "false_alarms": {"share": FALSE_ALARMS, "within": WITHIN},
+            "changes": [
+                {
+                    "cause": change.cause,
+                    "way": change.way,
+                    "since": self.trajectory(change.since),
+                    "alarm": self.trajectory(change.at),
+                    "trajectories": change.trajectories,
+                    "before": change.before,
+                    "after": change.after,
+                    "lately": change.lately,
+                }
+                for change in self.watched.changes
+            ],
+            "new_names": [
+                {
+                    "kind": item.kind,
+                    "name": item.name,
+                    "share": item.share,
+                    "since": self.trajectory(item.since),
+                    "changed": item.changes,
+                }
+                for item in self.unlike
+            ],
+        }
+
+
+def check_plan(selection: Selection, plan_path: Path, as_json: bool) -> int:
+    """Compare trajectories with what a plan was learned from, and print it; 0 unchanged, 1 changed, 3 can't say.
+
+    Where the source holds what the plan was learned from, only later trajectories are looked at, or those themselves
+    where nothing is later.
+    """
+    plan = plans.read(plan_path)
+    learned, expectations = _learned(plan, plan_path)
+    chosen = replace(selection, workload=selection.workload or plan.get("workload"))
+    with chosen.open() as (con, where):
+        profile = queries.profile(con, where)
+    checked = _check(plan, learned, expectations, profile)
+    if as_json:
+        base.print_json(checked.as_json())
+    else:
+        draw.drift(base.console(), checked, chosen.heading, str(plan_path))
+    return Exit.NO if checked.changed else Exit.DONE
+
+
+def _check(plan: dict[str, Any], learned: Drift, expectations: Expectations, profile: Profile) -> Checked:
+    rows = drift.usable(profile)
+    inside = False
+    if learned.of_same_source(profile):
+        newer = rows[np.floor(profile.trajectories.started_at[rows]) > _last(plan)]
+        inside = len(newer) == 0
+        rows = rows if inside else newer
+    if len(rows) < drift.LEAST_NEW:
+        raise UserError(
+            f"Too few trajectories to say whether anything changed: {len(rows)} complete ones that are newer than the "
+            f"plan, and it takes {drift.LEAST_NEW}.",
+            Exit.CANT_SAY,
+        )
+    part = profile.take(rows)
+    found = unlike(part, np.arange(len(part)), plan.get("fingerprint", {}))
+    return Checked(plan, part, learned.n, drift.watch(part, learned, expectations), found, inside)
+
+
+def _learned(plan: dict[str, Any], path: Path) -> tuple[Drift, Expectations]:
+    try:
+        return drift.from_plan(plan["drift"]), expected.from_plan(plan.get("expectations", ()))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{path} does not say what to compare with: it has no usable section `drift`. It was learned from fewer "
+            f"than {LEAST} trajectories, or by an older hopbudget; make it anew with `hopbudget allocate`.",
+            Exit.CANT_SAY,
+        ) from error
+
+
+def _last(plan: dict[str, Any]) -> float:
+    """The second in which the last trajectory began that the plan was learned from, since the Unix epoch."""
+    last = plan.get("learned_from", {}).get("last")
+    try:
+        moment = last if isinstance(last, datetime) else datetime.fromisoformat(str(last))
+    except ValueError:
+        return float("-inf")
+    return moment.timestamp()

@@ -1,0 +1,160 @@
+"""The screen of `hopbudget report --breaches`: causes over many, hops, what late ones share, what can be turned."""
+
+import textwrap
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.text import Text
+
+from hopbudget.budgets.breaches import Breaches, InCommon
+from hopbudget.render import base
+from hopbudget.render.causes import COLOUR, NAME, wrap
+from hopbudget.units import count, plural, seconds, share
+
+if TYPE_CHECKING:
+    from hopbudget.breaching import Explained
+
+_BAR: Final = 22
+_SMALL: Final = 0.005
+_MOST_HOPS: Final = 8
+_MOST_IN_COMMON: Final = 10
+_MOST_LISTED: Final = 10
+_LEVERS_FROM: Final = 0.1
+"""Causes below this share of the excess have no lever shown."""
+
+
+def breaches(out: Console, explained: "Explained") -> None:
+    """Draw the breaches of one workload."""
+    b = explained.found
+    out.print(
+        base.name(f"{explained.workload}: deadline {seconds(b.deadline_s)} ({explained.deadline})", base.WIDTH),
+        style="bold",
+    )
+    _first_lines(out, b)
+    if not b.late:
+        return
+    if b.excess_s <= 0:
+        out.print("The deadline is below what is typical: being late is the rule here, and takes no explaining.")
+        return
+    for line in wrap(f"Compared with {b.reference.description}.", base.WIDTH):
+        out.print(Text(line, style=base.QUIET))
+    out.print()
+    _causes(out, b)
+    _hops(out, b)
+    _in_common(out, b)
+    _listed(out, explained)
+    _levers(out, b)
+
+
+def _first_lines(out: Console, b: Breaches) -> None:
+    out.print(
+        Text(
+            f"{count(b.breached)} of {plural(b.counted, 'trajectory', 'trajectories')} breached it: {share(b.share)} "
+            f"[{share(b.low)}, {share(b.high)}]"
+        )
+    )
+    words = f"{count(b.late)} took longer, {count(b.failed)} failed within it"
+    left_out = ", ".join(f"{count(n)} {reason.replace('_', ' ')}" for reason, n in b.left_out.items())
+    out.print(Text(words + (f"; left out: {left_out}" if left_out else ""), style=base.QUIET))
+
+
+def _causes(out: Console, b: Breaches) -> None:
+    out.print(Text(f"Of {seconds(b.excess_s)} over the typical in {count(b.late)} late ones, by cause:", style="bold"))
+    rows = base.table("cause", "share", "", "most in", "")
+    rows.columns[4].justify = "left"
+    largest = max(abs(cause.seconds) for cause in b.causes)
+    for cause in b.causes:
+        if abs(cause.share) >= _SMALL or cause.main_in:
+            colour = COLOUR.get(cause.kind, base.QUIET)
+            rows.add_row(
+                Text(NAME.get(cause.kind, cause.kind.replace("_", " ")), style=colour),
+                share(cause.share),
+                seconds(cause.seconds, signed=True),
+                count(cause.main_in),
+                base.bar(cause.seconds, largest, _BAR, colour),
+            )
+    out.print(rows)
+    out.print(Text("most in: late trajectories whose largest part it is", style=base.QUIET))
+    out.print()
+
+
+def _hops(out: Console, b: Breaches) -> None:
+    rows = base.table("where", "share", "", "")
+    rows.columns[3].justify = "left"
+    largest = max(abs(hop.seconds) for hop in b.hops)
+    shown = [hop for hop in b.hops if abs(hop.share) >= _SMALL][:_MOST_HOPS]
+    for hop in shown:
+        name = hop.name or ("between steps" if hop.work else "side by side")
+        colour = base.WORK if hop.work else base.UNSPLIT
+        rows.add_row(
+            base.name(name, 30),
+            share(hop.share),
+            seconds(hop.seconds, signed=True),
+            base.bar(hop.seconds, largest, _BAR, colour),
+        )
+    rest = [hop for hop in b.hops if hop not in shown]
+    if any(abs(hop.share) >= _SMALL for hop in rest):
+        rows.add_row("others", share(sum(h.share for h in rest)), seconds(sum(h.seconds for h in rest), signed=True))
+    out.print(rows)
+    out.print()
+
+
+def _in_common(out: Console, b: Breaches) -> None:
+    if not b.in_common:
+        return
+    out.print(Text("What breached ones have in common", style="bold"))
+    rows = base.table("those with", "n", "breach", "others", "points", "95%", "")
+    for common in b.in_common[:_MOST_IN_COMMON]:
+        effect = common.effect
+        rows.add_row(
+            base.name(_trait(common), 31),
+            count(effect.n_with),
+            share(effect.risk_with),
+            share(effect.risk_without),
+            _points(effect.difference),
+            f"{_points(effect.low)} to {_points(effect.high)}",
+            Text("*" if effect.beyond_chance else ""),
+        )
+    out.print(rows)
+    out.print(Text("points: percentage points more than the others; * beyond what chance brings", style=base.QUIET))
+    for line in textwrap.wrap(b.caution, base.WIDTH):
+        out.print(Text(line, style=base.QUIET))
+    out.print()
+
+
+def _trait(common: InCommon) -> str:
+    short = {"observed concurrency at the start": "beside", "prompt tokens of the first hop": "prompt"}
+    return f"{short.get(common.factor, common.factor)}: {common.level}"
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:+.1f}"
+
+
+def _listed(out: Console, explained: "Explained") -> None:
+    b, t = explained.found, explained.profile.trajectories
+    most = f", the slowest {_MOST_LISTED}" if b.late > _MOST_LISTED else ""
+    out.print(Text(f"Late{most}", style="bold"))
+    rows = base.table("trace", "took", "over typical", "largest part")
+    rows.columns[3].justify = "left"
+    for late in b.trajectories[:_MOST_LISTED]:
+        kind = NAME.get(late.kind, late.kind.replace("_", " "))
+        rows.add_row(
+            base.name(str(t.trace_id[late.row])[:12], 12),
+            seconds(late.duration_s),
+            seconds(late.excess_s, signed=True),
+            base.name(f"{kind} {seconds(late.seconds, signed=True)}" + (f" in {late.name}" if late.name else ""), 44),
+        )
+    out.print(rows)
+    out.print()
+
+
+def _levers(out: Console, b: Breaches) -> None:
+    out.print(Text("What can be turned", style="bold"))
+    for cause in b.causes:
+        if cause.share >= _LEVERS_FROM:
+            colour = COLOUR.get(cause.kind, base.QUIET)
+            out.print(Text(f"{NAME.get(cause.kind, cause.kind)} ({share(cause.share)})", style=colour))
+            for lever in cause.levers:
+                for index, line in enumerate(textwrap.wrap(lever, base.WIDTH - 4)):
+                    out.print(Text(("  · " if index == 0 else "    ") + line))

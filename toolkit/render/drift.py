@@ -1,0 +1,97 @@
+"""The screen of `hopbudget check --plan`: what has changed since a plan was learned, in words."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.text import Text
+
+from hopbudget.budgets.cusum import FALSE_ALARMS, WITHIN
+from hopbudget.budgets.drift import LATELY, Change
+from hopbudget.budgets.ratios import DriftCause
+from hopbudget.render import base
+from hopbudget.render.causes import wrap
+from hopbudget.units import share
+
+if TYPE_CHECKING:
+    from hopbudget.drifting import Checked
+
+_WORDS: Final[Mapping[DriftCause, tuple[str, str]]] = {
+    "overall": ("slower", "faster"),
+    "failures": ("more failures", "fewer failures"),
+    "visits": ("more hops", "fewer hops"),
+    "answers": ("longer answers", "shorter answers"),
+    "prompt": ("larger prompts", "smaller prompts"),
+    "first_token": ("later first tokens", "earlier first tokens"),
+    "pace": ("slower for their tokens", "faster for their tokens"),
+    "tools": ("more work", "less work"),
+}
+
+
+def drift(out: Console, checked: "Checked", heading: str, plan: str) -> None:
+    """Draw what was found."""
+    out.print(Text(heading, style="bold"))
+    said = f"{plan} was learned from {checked.learned:,} trajectories; "
+    said += f"looked at {checked.watched.n:,} " + (
+        "of the same, for none is newer." if checked.inside else "others, in the order of their start."
+    )
+    _say(out, said)
+    out.print()
+    if checked.watched.changes:
+        _changes(out, checked)
+    for item in checked.unlike:
+        if item.changes:
+            since = checked.trajectory(item.since)
+            _say(
+                out,
+                f"New {item.kind} `{item.name}`: in {share(item.share)} of trajectories, since {since['started_at']} "
+                f"({since['trace_id'][:12]}).",
+            )
+    if not checked.changed:
+        out.print("Nothing has changed that takes time.")
+    quiet = [item for item in checked.unlike if not item.changes]
+    if quiet:
+        named = ", ".join(f"{item.kind} `{item.name}` ({share(item.share)})" for item in quiet[:4])
+        more = f" and {len(quiet) - 4} more" if len(quiet) > 4 else ""
+        _say(out, f"Also new, and no change by itself: {named}{more}.", style=base.QUIET)
+    out.print()
+    _say(
+        out,
+        f"Alarms: sums of scores past their limits (CUSUM); under {share(2 * FALSE_ALARMS)} of {WITHIN} "
+        "unchanged trajectories in a row raise any.",
+        style=base.QUIET,
+    )
+    if checked.changed:
+        out.print("Make the plan anew: hopbudget allocate --update")
+
+
+def words(change: Change) -> str:
+    """A change in words, such as "longer answers"."""
+    return _WORDS[change.cause][0 if change.way == "more" else 1]
+
+
+def _changes(out: Console, checked: "Checked") -> None:
+    rows = base.table("changed", "since", "trajectory", "before", "after", "lately", "alarm")
+    for change in checked.watched.changes:
+        since = checked.trajectory(change.since)
+        rows.add_row(
+            words(change),
+            since["started_at"][:16].replace("T", " "),
+            since["trace_id"][:12],
+            share(change.before),
+            share(change.after),
+            share(change.lately),
+            f"{change.trajectories:,}",
+        )
+    out.print(rows)
+    _say(
+        out,
+        "before, after: the share past what 90% kept when the plan was learned (past the median for what became less); "
+        f"lately: in the last {LATELY}. alarm: after so many trajectories.",
+        style=base.QUIET,
+    )
+
+
+def _say(out: Console, said: str, style: str = "") -> None:
+    for line in wrap(said, base.WIDTH):
+        out.print(Text(line, style=style))

@@ -1,0 +1,100 @@
+"""Ending the body of a trajectory at its deadline, where no hop of it is there to be ended: in a tool, between hops.
+
+Only where a task can be cancelled. A hop that is awaited then is ended in place of it, and what the application does
+about that is its own affair, and is not cut short again.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from hopbudget.tracing.deadline import Deadline
+from hopbudget.tracing.limits import NEVER_NS, Due, Limits, Place
+from hopbudget.tracing.limits_errors import CompletionTimeout, DeadlineExceeded, lateness
+from hopbudget.tracing.limits_guard import NOTHING_ASKED, Guard
+from hopbudget.tracing.limits_loop import running_task
+from hopbudget.tracing.limits_waits import Wait
+
+if TYPE_CHECKING:
+    from hopbudget.tracing.blocks import TrajectoryBlock
+    from hopbudget.tracing.visits import Visit
+
+_NO_LIMITS = Limits()
+
+
+class TrajectoryGuard(Guard):
+    """The deadline of one trajectory, and the wait of its body."""
+
+    def __init__(self, block: "TrajectoryBlock", deadline: Deadline, mode: str) -> None:
+        super().__init__(_NO_LIMITS, deadline.outer, mode, NOTHING_ASKED)
+        self.block = block
+        self.own = deadline
+        deadline.watch_hops()
+
+    def hold(self, *, looped: bool) -> DeadlineExceeded | None:
+        """The body begins; nothing is raised, because it may have no hop in it. `looped`: as of a hop's guard."""
+        task = running_task() if looped else None
+        if task is not None:
+            self.steps()
+            wait, now_ns = self.waits[-1], self.now_ns()
+            wait.enters(task, now_ns, self.own.at_ns)
+            self.arm(wait.loop, wait.next_ns, now_ns)
+        return None
+
+    def steps(self) -> None:
+        """The body is a generator, and is held in each of its steps."""
+        self.block.wait = TrajectoryWait(self, self.own)
+
+    def arm(self, loop: Any, at_ns: int, now_ns: int) -> None:
+        """Look at the wait then."""
+        if at_ns != NEVER_NS:
+            self._set(loop, at_ns)
+
+    def _look(self) -> None:
+        now_ns, at_ns = self.now_ns(), self.own.at_ns
+        for wait in self.waits:
+            if not wait.asked_ns or wait.fired is not None or wait.loop is None:
+                continue
+            if at_ns > now_ns:
+                self.arm(wait.loop, int(at_ns), now_ns)
+            elif self.own.fallen or self.own.hop_waits():
+                return
+            elif not wait.fire(Due(at_ns, "deadline"), now_ns):
+                self._set(wait.loop, now_ns)
+
+    def exceeded(self, due: Due, place: Place, visit: "Visit | None", now_ns: int, *, loop: bool) -> DeadlineExceeded:
+        """The exception for the deadline, which is noted on the trajectory."""
+        self.own.fell()
+        elapsed_s = self.own.elapsed_s()
+        late_s, lag = lateness(due.at_ns, now_ns, loop=loop)
+        self.raised = CompletionTimeout(
+            "completion",
+            None,
+            elapsed_s,
+            elapsed_s + self.own.remaining_s(),
+            cause_so_far=self.own.cause_so_far(),
+            late_s=late_s,
+            client_lag=lag,
+            capped=True,
+        )
+        self.block.intervene("deadline")
+        return self.raised
+
+
+class TrajectoryWait(Wait):
+    """The trajectory's body, or one step of it if it is a generator."""
+
+    def __init__(self, guard: Guard, deadline: Deadline) -> None:
+        super().__init__(guard)
+        self.deadline = deadline
+
+    def leaves(self, due: Due) -> bool:
+        """What goes on after the deadline has passed is the application's own."""
+        return True
+
+    @property
+    def visit(self) -> "Visit | None":
+        """None: no call is waited for."""
+        return None
+
+    def place(self) -> Place:
+        """Not in a call."""
+        return Place("done", self.deadline.started_ns, 0, 0, self.deadline.at_ns)
