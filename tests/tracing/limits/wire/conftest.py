@@ -272,4 +272,4 @@ def talk(server: Server, api: str, request: pytest.FixtureRequest) -> Iterator[T
     yield Talk(server, api, request.param)
     gc.collect()
     assert server.settled() == 0, "a connection was left open"
-    assert set(threading.enumerate()) == threads, "a thread was left"
+    assert set(threading.enumerate()) <= threads, "a thread was left"
