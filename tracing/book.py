@@ -179,3 +179,7 @@ def _read_plan(path: str) -> "Plan":
     from hopbudget.tracing.plan import Plan
 
     return Plan.read(path)
+
+
+BOOK: Final = Book()
+"""The one of this process."""

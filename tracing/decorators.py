@@ -20,8 +20,8 @@ from hopbudget.tracing.limits_errors import DeadlineExceeded
 from hopbudget.tracing.limits_guard import NOTHING_ASKED, Asked
 from hopbudget.tracing.limits_steps import left, over
 from hopbudget.tracing.limits_waits import Wait
+from hopbudget.tracing.modes import HopTerms, Mode, read_mode
 from hopbudget.tracing.scope import recorder_failed
-from hopbudget.tracing.settings import HopTerms, Mode, read_mode
 from hopbudget.tracing.terms import check_arguments, positive, terms
 
 if TYPE_CHECKING:

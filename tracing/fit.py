@@ -4,22 +4,24 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from hopbudget.tracing.models import plain
-from hopbudget.tracing.settings import NO_LIMITS, HopTerms, Mode
-from hopbudget.tracing.watched import Complaints
+from hopbudget.tracing.modes import NO_LIMITS, HopTerms, Mode
 
 if TYPE_CHECKING:
     from hopbudget.tracing.plan import Plan
+    from hopbudget.tracing.watched import Complaints
 
 
 class Fit:
     """One reading of a plan, until something is seen that it was not made for; then `reason` says what."""
 
-    __slots__ = ("_complaints", "_hops", "_models", "_source", "plan", "reason")
+    __slots__ = ("_complaints", "_hops", "_models", "_plain", "_source", "plan", "reason")
 
-    def __init__(self, plan: "Plan", source: str, complaints: Complaints) -> None:
+    def __init__(self, plan: "Plan", source: str, complaints: "Complaints") -> None:
+        from hopbudget.tracing.models import plain
+
         self.plan = plan
         self.reason: str | None = None
+        self._plain = plain
         self._hops = _words(plan.fingerprint.get("hops"))
         self._models = frozenset(map(plain, _words(plan.fingerprint.get("models"))))
         self._source = source
@@ -31,7 +33,7 @@ class Fit:
             return
         if hop is not None and self._hops and hop not in self._hops:
             self.reason = f"it knows no hop {hop!r}"
-        elif model is not None and self._models and plain(model) not in self._models:
+        elif model is not None and self._models and self._plain(model) not in self._models:
             self.reason = f"it was not learned on the model {model!r}"
         else:
             return
@@ -39,6 +41,12 @@ class Fit:
             f"the plan {self._source} does not fit: {self.reason}; the bare deadline holds "
             "(`hopbudget allocate` makes a new plan)"
         )
+
+
+def _fit_of(plan: "Plan") -> Fit:
+    from hopbudget.tracing.watched import Complaints
+
+    return Fit(plan, plan.id, Complaints())
 
 
 def _words(value: Any) -> frozenset[str]:
@@ -67,7 +75,7 @@ class Terms:
         self.max_steps = max_steps
         self.hops: Mapping[str, HopTerms] = hops or {}
         self.sources: Mapping[str, str] = sources or {}
-        self._fit = plan if plan is None or isinstance(plan, Fit) else Fit(plan, plan.id, Complaints())
+        self._fit = plan if plan is None or isinstance(plan, Fit) else _fit_of(plan)
 
     @property
     def plan(self) -> "Plan | None":

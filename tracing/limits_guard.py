@@ -26,7 +26,7 @@ from hopbudget.tracing.limits_errors import (
 )
 from hopbudget.tracing.limits_loop import LoopTimer, running_task
 from hopbudget.tracing.limits_waits import BodyWait, PullWait, Wait
-from hopbudget.tracing.settings import NO_LIMITS
+from hopbudget.tracing.modes import NO_LIMITS
 from hopbudget.tracing.terms import HopTerms, off, terms
 
 if TYPE_CHECKING:

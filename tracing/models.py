@@ -4,12 +4,12 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-_VERSION: Final = re.compile(r"(?:[-@:](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest))+$", re.ASCII)
+_VERSION: Final = r"(?:[-@:](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest))+$"
 
 
 def plain(model: str) -> str:
     """The name without its provider and its date: `openai/gpt-4.1-2025-04-14` is `gpt-4.1`."""
-    return _VERSION.sub("", model.rpartition("/")[2].lower())
+    return re.sub(_VERSION, "", model.rpartition("/")[2].lower(), flags=re.ASCII)
 
 
 def known_as(model: str, models: Collection[str]) -> str | None:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from hopbudget.tracing import deadline, scope, terms
 from hopbudget.tracing.clock import NANOSECONDS
 from hopbudget.tracing.deadline import Deadline
-from hopbudget.tracing.settings import Mode, is_mode
+from hopbudget.tracing.modes import Mode, is_mode
 
 HEADER: Final = "hopbudget-remaining-ms"
 """Milliseconds that are left, rounded down, as a whole number; 0 where none are."""

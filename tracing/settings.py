@@ -6,13 +6,13 @@ A key that can't be understood is told of and left out; the others hold.
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, NamedTuple, TypeGuard, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
+
+from hopbudget.tracing.modes import HopTerms, Mode, read_mode
 
 T = TypeVar("T")
-Mode = Literal["observe", "deadline", "abort"]
 Tell = Callable[[str], None]
 
-MODES: Final = ("observe", "deadline", "abort")
 FILE: Final = "hopbudget.toml"
 CONFIG: Final = "HOPBUDGET_CONFIG"
 DEADLINE: Final = "HOPBUDGET_DEADLINE"
@@ -22,26 +22,8 @@ PLAN: Final = "HOPBUDGET_PLAN"
 PROPAGATE_TO: Final = "HOPBUDGET_PROPAGATE_TO"
 
 _UNITS: Final = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_DURATION: Final = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|min|m|h)\s*", re.ASCII)
+_DURATION: Final = r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|min|m|h)\s*"
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
-
-
-class HopTerms(NamedTuple):
-    """The limits of one hop, in seconds; None where there is none.
-
-    `first_token_s` and `completion_s` run from the issue of the request, `stall_s` from each generated token on.
-    `silent_thinking`: the endpoint says nothing while it thinks, so `stall_s` waits for the first answer character.
-    `mode`: how the limits are held, where that differs from the trajectory's.
-    """
-
-    first_token_s: float | None = None
-    stall_s: float | None = None
-    completion_s: float | None = None
-    silent_thinking: bool = False
-    mode: Mode | None = None
-
-
-NO_LIMITS: Final = HopTerms()
 
 
 class Workload(NamedTuple):
@@ -89,23 +71,11 @@ class Environment(NamedTuple):
 
 def duration(value: object) -> float:
     """Seconds of "12s", "800ms", "2m", "1.5h". Raises ValueError for anything else, and for nothing or less."""
-    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    match = re.fullmatch(_DURATION, value, re.ASCII) if isinstance(value, str) else None
     seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
     if not 0.0 < seconds < math.inf:
         raise ValueError(f'a duration is a number above 0 with its unit, as "12s", "800ms" or "2m", not {value!r}')
     return seconds
-
-
-def is_mode(value: object) -> TypeGuard[Mode]:
-    """Whether it is a mode's name."""
-    return isinstance(value, str) and value in MODES
-
-
-def read_mode(value: object) -> Mode:
-    """The mode of this name. Raises ValueError for another."""
-    if not is_mode(value):
-        raise ValueError(f"a mode is one of {', '.join(MODES)}, not {value!r}")
-    return value
 
 
 def _text(value: object) -> str:

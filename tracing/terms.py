@@ -4,14 +4,14 @@ before the plan. And whether they are in force at all.
 
 import math
 import os
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hopbudget.tracing import scope
-from hopbudget.tracing.book import Book
 from hopbudget.tracing.fit import NO_TERMS, Terms
-from hopbudget.tracing.settings import HopTerms, Mode, is_mode
+from hopbudget.tracing.modes import HopTerms, Mode, is_mode
 
 if TYPE_CHECKING:
+    from hopbudget.tracing.book import Book
     from hopbudget.tracing.plan import Plan
 
 __all__ = [
@@ -50,7 +50,17 @@ class Status(NamedTuple):
     """All that was said about configuration and plans in this process."""
 
 
-_book: Final = Book()
+_opened: "Book | None" = None
+
+
+def _book() -> "Book":
+    """The process's own, loaded when something is first asked of it."""
+    global _opened  # noqa: PLW0603
+    if _opened is None:
+        from hopbudget.tracing.book import BOOK
+
+        _opened = BOOK
+    return _opened
 
 
 def terms(
@@ -62,7 +72,7 @@ def terms(
 ) -> Terms:
     """The terms of a trajectory of this workload, or name, that starts now. Never raises."""
     try:
-        return _book.terms(name, deadline_s, plan, enforce)
+        return _book().terms(name, deadline_s, plan, enforce)
     except Exception:
         scope.recorder_failed()
         return NO_TERMS
@@ -83,10 +93,10 @@ def deadline_status(
         found.deadline_s,
         found.mode,
         None if found.plan is None else found.plan.id,
-        _book.why_not(found, named),
+        _book().why_not(found, named),
         dict(found.sources),
         off(),
-        _book.complaints.said,
+        _book().complaints.said,
     )
 
 
@@ -117,7 +127,7 @@ def positive(what: str, value: object, *, endless: bool = False) -> None:
 
 def off() -> bool:
     """Whether `disable` or HOPBUDGET_OFF switched off all that acts and advises."""
-    return _book.off()
+    return _book().off()
 
 
 def disable() -> None:
@@ -125,25 +135,25 @@ def disable() -> None:
 
     Recording goes on.
     """
-    _book.disabled = True
+    _book().disabled = True
 
 
 def enable() -> None:
     """Take `disable` back. HOPBUDGET_OFF holds on."""
-    _book.disabled = False
+    _book().disabled = False
 
 
 def hosts() -> tuple[str, ...]:
     """The hosts that the remaining time may be sent to, by the environment and `hopbudget.toml`."""
-    _book.look()
-    return _book.environment.hosts + _book.said().hosts
+    _book().look()
+    return _book().environment.hosts + _book().said().hosts
 
 
 def complain(sentence: str) -> None:
     """Say something about the configuration in the log, once."""
-    _book.complaints.say(sentence)
+    _book().complaints.say(sentence)
 
 
 def look_again() -> None:
     """Forget what variables and files said, and what was said about them, so that the next start reads them again."""
-    _book.forget()
+    _book().forget()

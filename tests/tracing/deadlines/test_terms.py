@@ -164,7 +164,7 @@ def test_whoever_reads_the_log_may_begin_a_trajectory(clock: Any, folder: Path) 
 def test_names_without_end_take_no_memory_without_end(clock: Any) -> None:
     for index in range(3 * MOST):
         t.terms(f"trajectory {index}", deadline_s=1.0)
-    assert len(t._book._terms) <= MOST
+    assert len(t._book()._terms) <= MOST
 
 
 def test_a_clock_that_was_exchanged_for_another_does_not_stop_the_looks(
