@@ -4,6 +4,7 @@ Trajectories of one run share its configuration and its day, those of one sessio
 each would be predicted from its own neighbours, and everything would look better than it is.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -64,7 +65,7 @@ def within_runs(profile: Profile, rows: Ints, content: Floats | None = None) -> 
         alone = np.array([word or f"\0{index}" for index, word in enumerate(session)], dtype=object)
         return _named("session", alone)
     if content is None:
-        return Clusters("trajectory", np.arange(len(rows)), ("",) * len(rows))
+        return _by_trace(profile.trajectories.trace_id[rows])
     order = np.lexsort(content.T[::-1])
     ordered = content[order]
     new = np.ones(len(rows), dtype=np.bool_)
@@ -72,6 +73,18 @@ def within_runs(profile: Profile, rows: Ints, content: Floats | None = None) -> 
     code = np.empty(len(rows), dtype=np.int64)
     code[order] = np.cumsum(new) - 1
     return Clusters("trajectory", code, ("",) * int(np.count_nonzero(new)))
+
+
+def _by_trace(trace_id: Words) -> Clusters:
+    """One cluster a trace, numbered by a hash of its id: neither the order of recording nor a period in it shows."""
+    order = sorted({str(word) for word in trace_id}, key=lambda word: (_hashed(word), word))
+    number = {word: index for index, word in enumerate(order)}
+    code = np.array([number[str(word)] for word in trace_id], dtype=np.int64)
+    return Clusters("trajectory", code, ("",) * len(order))
+
+
+def _hashed(word: str) -> bytes:
+    return hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8, salt=b"folds").digest()
 
 
 def _named(kind: ClusterKind, words: Words) -> Clusters:
@@ -87,7 +100,7 @@ def folds(found: Clusters, most: int | None = None) -> Ints:
     wanted = most if most is not None else (found.n if found.n <= ONE_BY_ONE else FOLDS)
     k = min(wanted, found.n)
     if found.kind == "trajectory":
-        # Codes follow the content, so that dealing them in turns gives every fold as many slow ones.
+        # Codes follow the content, so that dealing them in turns gives every fold as many slow ones; or else a hash.
         return found.code % k
     of_cluster = _dealt(found.sums(np.ones(len(found.code))), k)
     return of_cluster[found.code]

@@ -67,7 +67,7 @@ def what_if(
     n = int(np.count_nonzero(~(altered.censored & (altered.finish_s < deadline_s))))
     return WhatIf(
         change=change,
-        changed=int(np.count_nonzero(np.isin(_table(profile, change).trajectory[rows], people.rows))),
+        changed=_touched(profile, people, change, rows),
         trajectories=len(people.rows),
         before=Share(before.p_deadline, before.p_low, before.p_high, n),
         after=Share(after.p_deadline, after.p_low, after.p_high, n),
@@ -77,6 +77,13 @@ def what_if(
         min_after_high_s=high,
         assumption=assumption,
     )
+
+
+def _touched(profile: Profile, people: Population, change: Change, rows: Bools) -> int:
+    """How many of these rows become another: of tokens capped, those that had more."""
+    if change.kind == "tokens":
+        rows = rows & (profile.hops.output_tokens > float(change.value or 0.0))
+    return int(np.count_nonzero(np.isin(_table(profile, change).trajectory[rows], people.rows)))
 
 
 def _is_work(profile: Profile, change: Change) -> bool:

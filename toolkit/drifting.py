@@ -36,9 +36,14 @@ class Checked:
     """Nothing was newer: these are the trajectories that the plan was learned from."""
 
     @property
-    def changed(self) -> bool:
-        """The answer."""
+    def found(self) -> bool:
+        """Something is not as the plan says."""
         return bool(self.watched.changes) or any(item.changes for item in self.unlike)
+
+    @property
+    def changed(self) -> bool | None:
+        """The answer; None where what the plan was learned from was not steady itself, so that it can't be said."""
+        return None if self.inside and self.found else self.found
 
     def trajectory(self, row: int) -> dict[str, Any]:
         """Which trajectory a row is."""
@@ -86,7 +91,7 @@ def check_plan(selection: Selection, plan_path: Path, as_json: bool) -> int:
     """Compare trajectories with what a plan was learned from, and print it; 0 unchanged, 1 changed, 3 can't say.
 
     Where the source holds what the plan was learned from, only later trajectories are looked at, or those themselves
-    where nothing is later.
+    where nothing is later; a change among those is no answer, for the recording was not steady itself.
     """
     plan = plans.read(plan_path)
     learned, expectations = _learned(plan, plan_path)
@@ -98,6 +103,8 @@ def check_plan(selection: Selection, plan_path: Path, as_json: bool) -> int:
         base.print_json(checked.as_json())
     else:
         draw.drift(base.console(), checked, chosen.heading, str(plan_path))
+    if checked.changed is None:
+        return Exit.CANT_SAY
     return Exit.NO if checked.changed else Exit.DONE
 
 

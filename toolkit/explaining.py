@@ -79,6 +79,20 @@ class Explained:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """One trajectory that has nothing to be compared with."""
+
+    trace_id: str
+    workload: str
+    outcome: str
+    duration_s: float
+
+    def as_json(self) -> dict[str, Any]:
+        """The row of `--json`: as that of an explained one, with None for what is not known; times in seconds."""
+        return {**asdict(self), "reference_s": None, "excess_s": None, "parts": [], "slow_hops": []}
+
+
 def explain(
     selection: Selection, *, trace_id: str | None, slowest: int | None, over_s: float | None, as_json: bool
 ) -> int:
@@ -96,17 +110,23 @@ def explain(
             "There is nothing to compare with: it takes two complete trajectories, one of which came out well.",
             Exit.CANT_SAY,
         )
-    explained.sort(key=lambda row: -row.duration_s)
+    compared = {row.workload for row in explained}
+    rows: list[Explained | Alone] = [*explained]
+    for name, profile in profiles.items():
+        rows += alone(profile) if name not in compared else []
+    rows.sort(key=lambda row: -row.duration_s)
     if over_s is not None:
-        explained = [row for row in explained if row.duration_s > over_s]
+        rows = [row for row in rows if row.duration_s > over_s]
     if slowest is not None or over_s is None:
-        explained = explained[: slowest or _SLOWEST]
+        rows = rows[: slowest or _SLOWEST]
     if as_json:
-        base.print_json({"trajectories": [row.as_json() for row in explained]})
-    elif not explained:
+        base.print_json({"trajectories": [row.as_json() for row in rows]})
+    elif not rows:
         base.console().print(f"No trajectory took longer than {seconds(over_s)}.")
     else:
-        draw.slow(base.console(), explained, selection.heading)
+        explained = [row for row in rows if isinstance(row, Explained)]
+        others = [row for row in rows if isinstance(row, Alone)]
+        draw.slow(base.console(), explained, selection.heading, others)
     return Exit.DONE
 
 
@@ -132,6 +152,15 @@ def of_profile(profile: budgets.Profile) -> list[Explained]:
             slow_hops=slow.get(row, ()),
         )
         for row in np.flatnonzero(~np.isnan(causes.excess_s)).tolist()
+    ]
+
+
+def alone(profile: budgets.Profile) -> list[Alone]:
+    """Every trajectory of a workload whose duration is known, as one with nothing to be compared with."""
+    t = profile.trajectories
+    return [
+        Alone(t.trace_id[row], t.workload[row], t.outcome[row], float(t.duration_s[row]))
+        for row in np.flatnonzero(t.complete & ~np.isnan(t.duration_s)).tolist()
     ]
 
 

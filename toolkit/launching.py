@@ -46,6 +46,7 @@ def trace_command(command: Sequence[str], store: Path, trajectory: str | None) -
     if found is None:
         raise UserError(f"no command {program[0]!r} here; give the program as you start it: -- python agent.py")
     store = store.absolute()
+    _check(store)
     if trajectory is not None:
         program = with_trajectory(program, trajectory)
     name = name_of(command)
@@ -58,6 +59,20 @@ def trace_command(command: Sequence[str], store: Path, trajectory: str | None) -
             span.set_attribute(v.OUTCOME, "ok")
     print(summary(store), file=sys.stderr)  # noqa: T201
     return code
+
+
+def _check(store: Path) -> None:
+    """UserError where nothing could be recorded, before the program runs in vain."""
+    try:
+        spool_folder(store).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"Nothing can be recorded beside {store} ({error.strerror or error}). Name another place with --store.",
+            Exit.ENVIRONMENT,
+        ) from error
+    if store.exists():
+        with Store(store).reading():
+            pass
 
 
 def environment(base: Mapping[str, str], name: str, store: Path, trajectory: str | None) -> dict[str, str]:

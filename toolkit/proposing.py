@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hopbudget.budgets import attained
 from hopbudget.budgets.objectives import WINDOW_S, Metric, Objective
-from hopbudget.budgets.quantiles import clopper_pearson
+from hopbudget.budgets.quantiles import clopper_pearson, smallest_n
 from hopbudget.config_reading import json_schema
 from hopbudget.counting import Window
 from hopbudget.errors import Exit, UserError
@@ -111,14 +111,16 @@ def _percentile(workload: str, objective: Objective, window: Window) -> Iterator
     if math.isinf(quantile):
         yield f"# {words.NAMES[objective.metric]}: its {label} is beyond all that came, so many failed ({counted})."
         return
-    few = "" if found.sample >= objective.needed else f"; it takes {objective.needed:,} to say"
-    observed = f"observed {label} {words.quantity(objective, quantile)}, {counted}{few}"
-    yield f"[[workloads.{_key(workload)}.objectives]]"
-    yield f'metric = "{objective.metric}"'
+    few = found.sample < objective.needed
+    takes = f"; it takes {objective.needed:,} to say" if few else ""
+    out = "# " if few else ""
+    yield f"{out}[[workloads.{_key(workload)}.objectives]]"
+    yield f'{out}metric = "{objective.metric}"'
     if objective.hop is not None:
-        yield f"hop = {_text(objective.hop)}"
-    yield f"percentile = {objective.percentile:g}"
-    yield f'limit = "{rounded_up(quantile)}"  # {observed}'
+        yield f"{out}hop = {_text(objective.hop)}"
+    yield f"{out}percentile = {objective.percentile:g}"
+    observed = f"observed {label} {words.quantity(objective, quantile)}, {counted}{takes}"
+    yield f'{out}limit = "{rounded_up(quantile)}"  # {observed}'
 
 
 def _errors(workload: str, window: Window) -> Iterator[str]:
@@ -131,10 +133,12 @@ def _errors(workload: str, window: Window) -> Iterator[str]:
     limit = math.ceil(clopper_pearson(missed, found.n)[1] * 1000) / 10
     if limit >= 100:
         return
+    needed = max(Objective("error_share", limit / 100).needed, smallest_n(0.9))
+    out, takes = ("", "") if found.n >= needed else ("# ", f"; it takes {needed:,} to say")
     yield ""
-    yield f"[[workloads.{_key(workload)}.objectives]]"
-    yield 'metric = "error_share"'
-    yield f'limit = "{limit:g}%"  # observed {missed:,} of {found.n:,}; the upper end of the 95% interval'
+    yield f"{out}[[workloads.{_key(workload)}.objectives]]"
+    yield f'{out}metric = "error_share"'
+    yield f'{out}limit = "{limit:g}%"  # observed {missed:,} of {found.n:,}; the upper end of the 95% interval{takes}'
 
 
 def _prices(con: "duckdb.DuckDBPyConnection", where: queries.Where) -> Iterator[str]:

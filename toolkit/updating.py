@@ -38,6 +38,11 @@ def update(selection: Selection, asked: planning.Asked, old_path: Path, out: Pat
     old = plans.read(old_path)
     if selection.workload is None and old["workload"]:
         selection = replace(selection, workload=old["workload"])
+    if old["workload"] and selection.workload != old["workload"] and out.resolve() == old_path.resolve():
+        raise UserError(
+            f"{old_path} is a plan of {old['workload']!r}, and would be overwritten by one of "
+            f"{selection.workload!r}. Give --out another file, or leave out --workload."
+        )
     wanted = settings(old, asked)
     workload, profile = planning.read(selection, wanted)
     allocation, plan = planning.made(workload, profile, wanted)

@@ -2,8 +2,8 @@
 steps it means to take.
 
 Every answer is about the trajectory that runs now. Outside of one, without a deadline, or with deadlines switched off,
-there is none: `math.inf` seconds, no sentence, None for all else. What only a plan knows is None without one. Nothing
-here raises but for a wrong argument.
+there is none: `math.inf` seconds, no sentence, None for all else. What only a plan knows is None without one, and while
+more is left than its whole deadline. Nothing here raises but for a wrong argument.
 """
 
 import math
@@ -18,6 +18,10 @@ from hopbudget.tracing.plan import Plan
 LEVELS: Final = (0.5, 0.8, 0.9, 0.95)
 MOST_STEPS: Final = 8
 """`options` goes no further than this many steps."""
+LEAST_TOKENS: Final = 20
+"""Where fewer fit, the model is not told how many: no answer is that short."""
+SAME_S: Final = 1e-6
+"""Deadlines that differ by less are the same."""
 
 
 class Option(NamedTuple):
@@ -47,6 +51,8 @@ class Outlook(NamedTuple):
     """What of the plan's deadline is gone, whatever the trajectory's own is."""
     steps_left: float | None
     """Hops to come, `visit` included, by what the application says."""
+    beyond: bool
+    """More is left than the plan's whole deadline: it knows nothing of so much time."""
 
 
 def outlook(of: Deadline | None) -> Outlook | None:
@@ -57,7 +63,8 @@ def outlook(of: Deadline | None) -> Outlook | None:
         if plan is not None and left_s < math.inf:
             visit = max(of.visit, 1) if _deadline.hop() is not None else of.visit + 1
             left = None if of.hint is None else max(of.hint - visit + 1, 1.0)
-            return Outlook(plan, visit, max(plan.deadline_s - left_s, 0.0), left)
+            gone_s = plan.deadline_s - left_s
+            return Outlook(plan, visit, max(gone_s, 0.0), left, gone_s < -SAME_S)
         of = of.outer
     return None
 
@@ -72,7 +79,7 @@ def chance(*, steps_left: float | None = None) -> float | None:
     """P(this trajectory meets its deadline, now), from 0 to 1; 0 once it has passed.
 
     `steps_left`: hops still to come, that which runs included, if that is known here; else what `hint` said. None where
-    the plan can't tell yet more than `base_rate` does.
+    the plan can't tell yet more than `base_rate` does, or knows nothing of so much time.
     """
     return chance_of(_asked(), steps_left)
 
@@ -83,7 +90,7 @@ def chance_of(found: Deadline | None, steps_left: float | None = None) -> float 
         return None
     if found.remaining_s() <= 0:
         return 0.0
-    seen = outlook(found)
+    seen = _known(found)
     if seen is None:
         return None
     return seen.plan.chance(seen.visit, seen.elapsed_s, seen.steps_left if steps_left is None else steps_left)
@@ -91,14 +98,14 @@ def chance_of(found: Deadline | None, steps_left: float | None = None) -> float 
 
 def base_rate() -> float | None:
     """Share of the recorded trajectories that met the plan's deadline: what to say without looking."""
-    seen = outlook(_asked())
+    seen = _known(_asked())
     return None if seen is None else seen.plan.base_rate
 
 
 def steps_left(at: float = 0.9) -> int | None:
     """How many more hops fit in what is left, each whole, with this chance; a hop that runs is one of them."""
     _share("at", at)
-    seen = outlook(_asked())
+    seen = _known(_asked())
     return None if seen is None else seen.plan.steps_left(seen.elapsed_s, at)
 
 
@@ -113,9 +120,8 @@ def max_tokens(hop: str | None = None, *, model: str | None = None, at: float = 
         return None
     inside = _deadline.hop()
     hop = hop or (None if inside is None else inside.name)
-    model = model or (None if inside is None else inside.model) or only_model(seen.plan)
     cap = None if hop is None else seen.plan.max_tokens(hop)
-    fits = None if model is None else seen.plan.tokens_left(model_in(seen.plan, model), seen.elapsed_s, at)
+    fits = _fitting(seen, model, at)
     known = [tokens for tokens in (cap, fits) if tokens is not None]
     return max(min(known), 1) if known else None
 
@@ -137,10 +143,10 @@ def hint(*, steps_left: float) -> None:
 def options() -> tuple[Option, ...]:
     """What the agent can do now, and the chance of each, as far as the plan knows it."""
     found = _asked()
-    seen = outlook(found)
+    seen = _known(found)
     if seen is None or found is None or found.remaining_s() <= 0:
         return ()
-    plan, visit, elapsed_s, _ = seen
+    plan, visit, elapsed_s = seen.plan, seen.visit, seen.elapsed_s
     stops = ((k, plan.chance(visit, elapsed_s, float(k))) for k in range(1, MOST_STEPS + 1))
     offered = [Option("stop_after", told, steps=k) for k, told in stops if told is not None]
     inside = _deadline.hop()
@@ -154,14 +160,21 @@ def options() -> tuple[Option, ...]:
 
 
 def remaining_prompt() -> str:
-    """A sentence for the model about the time that is left and what fits in it; empty where there is no deadline."""
+    """A sentence for the model about the time that is left and what fits in it; empty where there is no deadline.
+
+    The time is rounded down: to seconds up to 120, to half minutes above.
+    """
     left_s = remaining_s()
     if math.isinf(left_s):
         return ""
     if left_s <= 0:
         return "The time for this task is up: give the answer you have now, in one short paragraph."
-    said = f"About {_spoken(left_s)} are left for this task"
-    steps, tokens = steps_left(), max_tokens()
+    said = f"{_spoken(left_s)} left for this task"
+    steps, seen = steps_left(), _known(running())
+    fitting = None if seen is None else _fitting(seen, None, 0.9)
+    if fitting is not None and fitting < LEAST_TOKENS and (steps is None or steps <= 1):
+        return f"{said}: answer at once, with what you have."
+    tokens = None if fitting is None else max_tokens()
     if steps is None:
         return f"{said}{'' if tokens is None else f', in which at most {tokens} tokens fit'}."
     if steps <= 1:
@@ -180,10 +193,29 @@ def _asked() -> Deadline | None:
     return found
 
 
+def _known(of: Deadline | None) -> Outlook | None:
+    """How a trajectory stands, where its plan knows of as much time as is left."""
+    seen = outlook(of)
+    return None if seen is None or seen.beyond else seen
+
+
+def _fitting(seen: Outlook, model: str | None, at: float) -> int | None:
+    """How many output tokens fit in what is left; of the model of the hop that runs unless named."""
+    if seen.beyond:
+        return None
+    inside = _deadline.hop()
+    model = model or (None if inside is None else inside.model) or only_model(seen.plan)
+    return None if model is None else seen.plan.tokens_left(model_in(seen.plan, model), seen.elapsed_s, at)
+
+
 def _spoken(seconds: float) -> str:
-    if seconds >= 90:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds:.0f} seconds" if seconds >= 9.95 else f"{seconds:.1f} seconds"
+    if seconds < 1:
+        return "Less than a second is"
+    if seconds < 2:
+        return "About 1 second is"
+    if seconds <= 120:
+        return f"About {math.floor(seconds)} seconds are"
+    return f"About {f'{seconds // 30 / 2:.1f}'.removesuffix('.0')} minutes are"
 
 
 def _models(plan: Plan) -> tuple[str, ...]:

@@ -274,7 +274,11 @@ def begin_trajectory(
 
 def _says_something(terms: Terms) -> bool:
     return terms is not NO_TERMS and (
-        terms.deadline_s < math.inf or terms.plan is not None or bool(terms.hops) or terms.max_steps is not None
+        terms.deadline_s < math.inf
+        or terms.mode != "observe"
+        or terms.plan is not None
+        or bool(terms.hops)
+        or terms.max_steps is not None
     )
 
 

@@ -6,6 +6,7 @@ asked for, so there each read of its connection is bounded, until the response i
 """
 
 import inspect
+import math
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -36,8 +37,12 @@ class Timeouts(dict[str, float | None]):
     def _lower(self, theirs: float | None) -> float | None:
         if self.left_s is None:
             return theirs
-        left_s = self.left_s()
-        return left_s if theirs is None or left_s < theirs else theirs
+        return smaller(theirs, self.left_s())
+
+
+def smaller(theirs_s: float | None, left_s: float) -> float | None:
+    """The shorter wait, None being endless: a socket takes no infinity."""
+    return theirs_s if left_s == math.inf or (theirs_s is not None and theirs_s <= left_s) else left_s
 
 
 def lower(request: Any, wait: Wait) -> None:
@@ -76,9 +81,8 @@ def _bound_reads(response: Any, wait: Wait) -> bool:
             # It is another response's by now, or somebody reads for its own ends.
             return plain(max_bytes, timeout)
         wait.check()
-        left_s = wait.left_s()
         try:
-            return plain(max_bytes, left_s if timeout is None or left_s < timeout else timeout)
+            return plain(max_bytes, smaller(timeout, wait.left_s()))
         except Exception as exc:
             reached = left(wait, exc)
             if reached is None:

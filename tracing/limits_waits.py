@@ -167,6 +167,8 @@ class Wait:
         return self._until_s(self.guard.limits.longest_ns(self.place(), self.guard.now_ns()))
 
     def _until_s(self, at_ns: float) -> float:
+        if off():
+            return math.inf
         return max((at_ns - self.guard.now_ns()) / NANOSECONDS, 0.0) + 0.001
 
     def check(self) -> None:

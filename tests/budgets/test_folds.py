@@ -48,6 +48,25 @@ def test_single_trajectories_are_where_nothing_groups_them(profile_of: Build) ->
     assert (found.kind, found.n) == ("trajectory", 3)
 
 
+def test_a_period_in_the_recording_is_no_period_of_the_folds(profile_of: Build) -> None:
+    profile = profile_of([{} for _ in range(300)])
+    fold = folds(clusters(profile, np.arange(300)), 10)
+    assert np.bincount(fold).tolist() == [30] * 10
+    assert np.bincount(fold[9::10], minlength=10).max() < 10
+
+
+@given(st.permutations(range(30)), st.lists(st.integers(0, 29), max_size=20))
+def test_folds_of_single_trajectories_know_no_order_and_no_duplicates(
+    profile_of: Build, order: list[int], again: list[int]
+) -> None:
+    def dealt(indices: list[int]) -> dict[str, int]:
+        profile = profile_of([{"trace_id": f"{index:032x}"} for index in indices])
+        fold = folds(clusters(profile, np.arange(len(indices))), 10)
+        return dict(zip(profile.trajectories.trace_id, fold.tolist(), strict=True))
+
+    assert dealt([*order, *again]) == dealt(list(range(30)))
+
+
 def test_equal_trajectories_are_one_cluster(profile_of: Build) -> None:
     profile = profile_of([{}] * 4)
     found = clusters(profile, np.arange(4), np.array([[1.0, 2.0], [1.0, 2.0], [0.0, 5.0], [1.0, 3.0]]))

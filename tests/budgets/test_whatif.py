@@ -48,6 +48,12 @@ def test_fewer_tokens_save_their_own_pace(profile_of: Build) -> None:
     assert "10 tokens" in found.assumption
 
 
+def test_only_answers_past_the_cap_are_changed_by_it(profile_of: Build) -> None:
+    rows = [serial(3.0, 2.0, output_tokens=n, tpot_s=0.1) for n in (30.0, 11.0, 10.0, 5.0, float("nan"))]
+    assert ask(profile_of(rows), Change("tokens", "plan", 10.0)).changed == 2
+    assert ask(profile_of(rows), Change("tokens", "plan", 30.0)).changed == 0
+
+
 def test_what_runs_beside_it_is_not_saved(profile_of: Build) -> None:
     side_by_side = {
         "steps": [

@@ -133,6 +133,20 @@ def test_an_update_needs_a_plan(hopbudget: Any, filled: Path) -> None:
     assert hopbudget("allocate", filled, "--update", "nowhere.toml").code == 2
 
 
+def test_an_update_never_overwrites_the_plan_of_another_workload(hopbudget: Any, filled: Path) -> None:
+    hopbudget("allocate", filled, "--deadline", "5s", "--out", "plan.toml")
+    text = Path("plan.toml").read_text()
+    own = plans.read(Path("plan.toml"))["workload"]
+    ours = text.replace(f'workload = "{own}"', 'workload = "elsewhere"')
+    Path("plan.toml").write_text(ours)
+    said = hopbudget("allocate", filled, "--update", "plan.toml", "--workload", own)
+    assert said.code == 2
+    assert all(words in said.err for words in (repr(own), "'elsewhere'", "--out"))
+    assert Path("plan.toml").read_text() == ours
+    hopbudget("allocate", filled, "--update", "plan.toml", "--workload", own, "--out", "new.toml")
+    assert plans.read(Path("new.toml"))["workload"] == own
+
+
 def test_slots_that_come_and_go_are_told() -> None:
     def plan(**slots: float) -> dict[str, Any]:
         rows = [{"slot": name, "budget_s": s} for name, s in slots.items()]

@@ -98,6 +98,25 @@ def test_where_nothing_is_later_what_it_was_learned_from_is_looked_at(hopbudget:
     assert (told.code, told.json["trajectories"], told.json["newer"]) == (0, 300, False)
 
 
+def test_a_recording_that_was_not_steady_itself_cant_say(hopbudget: Run) -> None:
+    Path("unsteady.jsonl").write_text("\n".join([*lines(0, 0, 250), *lines(2, 250, 50, tokens=4.0)]))
+    assert hopbudget("allocate", "unsteady.jsonl", "--deadline", "20s", "--out", "plan.toml").code == 0
+    said = hopbudget("check", "unsteady.jsonl", "--plan", "plan.toml")
+    assert said.code == 3
+    assert "longer answers" in said.out
+    assert "was not steady itself" in " ".join(said.out.split())
+    told = hopbudget("check", "unsteady.jsonl", "--plan", "plan.toml", "--json")
+    assert (told.code, told.json["newer"], told.json["changed"]) == (3, False, None)
+    assert told.json["changes"]
+
+
+def test_the_advice_names_the_plan(hopbudget: Run, learned: Path) -> None:
+    Path("swapped.jsonl").write_text("\n".join(lines(1, 5000, 60, model="other")))
+    Path("plan.toml").write_text((learned / "plan.toml").read_text())
+    said = hopbudget("check", "swapped.jsonl", "--plan", "plan.toml")
+    assert "hopbudget allocate --update plan.toml" in said.out
+
+
 def test_too_few_later_ones_cant_say(hopbudget: Run, learned: Path) -> None:
     Path("few.jsonl").write_text("\n".join([*lines(0, 0, 300), *lines(3, 400, 5)]))
     said = hopbudget("check", "few.jsonl", "--plan", learned / "plan.toml")

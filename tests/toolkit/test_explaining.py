@@ -68,3 +68,55 @@ def test_and_says_it_in_words(hopbudget: Run, runs: Path, number: int, words: st
 def test_of_several_slow_ones_it_says_how_many_were_long_answers(hopbudget: Run, runs: Path) -> None:
     said = " ".join(hopbudget("explain", runs, "--slowest", "3").out.split())
     assert "3 hops here took longer than 90% of all hops of their model. 1 of them took no longer" in said
+
+
+ALONE = 70
+"""The only trajectory of its workload, and the slowest of all."""
+
+
+@pytest.fixture
+def with_one_alone(runs: Path) -> Path:
+    """The same, and a slow one of a workload that has no other."""
+    alone = line(ALONE, 0.4, 3000, 0.02).replace("invoke_agent bot", "invoke_agent lonely")
+    runs.write_text(f"{runs.read_text()}\n{alone}")
+    return runs
+
+
+@pytest.mark.parametrize("asked", [("--over", "10s"), ("--slowest", "2")])
+def test_a_slow_one_with_nothing_to_compare_with_is_listed_in_its_place(
+    hopbudget: Run, with_one_alone: Path, asked: tuple[str, str]
+) -> None:
+    rows = hopbudget("explain", with_one_alone, *asked, "--json").json["trajectories"]
+    assert [int(row["trace_id"], 16) - 1 for row in rows] == [ALONE, LONG]
+    assert (rows[0]["reference_s"], rows[0]["excess_s"], rows[0]["parts"]) == (None, None, [])
+    assert set(rows[0]) == set(rows[1])
+    said = " ".join(hopbudget("explain", with_one_alone, *asked).out.split())
+    assert "nothing to compare with in `invoke_agent lonely`" in said
+
+
+def test_where_all_slow_ones_have_nothing_to_compare_with_they_are_listed(hopbudget: Run, with_one_alone: Path) -> None:
+    said = hopbudget("explain", with_one_alone, "--over", "30s")
+    assert said.code == 0
+    assert "60.4 s" in said.out
+    assert "nothing to compare with in `invoke_agent lonely`" in " ".join(said.out.split())
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    """Three trajectories, of which the one in the middle is all there is to compare with."""
+    path = tmp_path / "three.jsonl"
+    path.write_text("\n".join(line(number, 0.4, tokens, 0.02) for number, tokens in enumerate([50, 100, 200])))
+    return path
+
+
+def test_one_that_is_its_own_reference_is_said_to_be_typical(hopbudget: Run, three: Path) -> None:
+    said = " ".join(hopbudget("explain", three).out.split())
+    assert "typical itself: nothing to compare with" in said
+    assert "+0 s" not in said
+    assert "the 1 trajectory in the middle" in said
+
+
+def test_and_so_it_is_by_its_trace_id(hopbudget: Run, three: Path) -> None:
+    said = " ".join(hopbudget("explain", three, f"{2:032x}").out.split())
+    assert "typical itself: nothing to compare with" in said
+    assert "0 s over" not in said

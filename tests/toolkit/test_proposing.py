@@ -34,6 +34,13 @@ def test_it_says_that_it_was_observed_of_how_many_and_that_it_is_no_advice(hopbu
     assert "# small = { input = , cached = , output = }" in text
 
 
+def test_what_too_few_were_seen_of_is_commented_out(hopbudget: Run, recorded_runs: Path) -> None:
+    Path("one.jsonl").write_text(recorded_runs.read_text().splitlines()[0])
+    text = hopbudget("check", "one.jsonl", "--propose").out
+    assert "objectives" not in tomllib.loads(text)["workloads"]["research"]
+    assert "to say" in text
+
+
 def test_names_that_need_quotes_get_them(hopbudget: Run, recorded_runs: Path) -> None:
     odd = 'a "b".c\\u00e9'
     text = recorded_runs.read_text().replace(

@@ -218,3 +218,19 @@ def test_what_can_not_be_run_is_said(tmp_path: Path) -> None:
         launching.trace_command(["nosuchthing"], tmp_path / "s.duckdb", None)
     with pytest.raises(UserError, match="wants module:function"):
         launching.trace_command(["python"], tmp_path / "s.duckdb", "main")
+
+
+def test_a_file_that_is_no_store_is_noticed_before_the_program_runs(tmp_path: Path) -> None:
+    ran, store = tmp_path / "ran", tmp_path / "notes.txt"
+    store.write_text("no database")
+    with pytest.raises(UserError, match="not a DuckDB file"):
+        launching.trace_command([sys.executable, "-c", f"open({str(ran)!r}, 'w')"], store, None)
+    assert not ran.exists()
+
+
+def test_a_place_where_nothing_can_be_written_is_noticed_before_the_program_runs(tmp_path: Path) -> None:
+    ran, wall = tmp_path / "ran", tmp_path / "wall"
+    wall.write_text("a file, not a folder")
+    with pytest.raises(UserError, match="Nothing can be recorded beside"):
+        launching.trace_command([sys.executable, "-c", f"open({str(ran)!r}, 'w')"], wall / "t.duckdb", None)
+    assert not ran.exists()

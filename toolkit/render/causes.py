@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from hopbudget.budgets import CAUSE_KINDS, CauseKind, Part
+from hopbudget.budgets import CAUSE_KINDS, CauseKind, Part, Reference
 from hopbudget.budgets.expected import FIRST_TOKEN, LONG_ANSWER
 from hopbudget.render import base, deadlines, servers, waterfall
 from hopbudget.store.deadlines import of_trajectory
@@ -16,7 +16,7 @@ from hopbudget.store.servers import of_trajectory as split_by_server
 from hopbudget.units import plural, seconds, share
 
 if TYPE_CHECKING:
-    from hopbudget.explaining import Explained, SlowHop
+    from hopbudget.explaining import Alone, Explained, SlowHop
 
 COLOUR: Final[Mapping[CauseKind, str]] = {
     "visits": base.UNSPLIT,
@@ -63,23 +63,24 @@ _NUMBER_AND_UNIT = re.compile(r"[+-]?[\d.,]+ (?:ms|s|min|h)\b")
 _BAR = 24
 
 
-def slow(out: Console, explained: Sequence["Explained"], heading: str) -> None:
-    """Draw several slow trajectories, then what they have in common."""
+def slow(out: Console, explained: Sequence["Explained"], heading: str, alone: Sequence["Alone"] = ()) -> None:
+    """Draw several slow trajectories, the slowest first, then what the explained ones have in common."""
     out.print(Text(heading, style="bold"))
     for workload, row in {row.workload: row for row in explained}.items():
-        out.print(Text(f"{workload}: compared with {row.reference.description}", style=base.QUIET))
-    out.print(Text("bars: what took longer, by cause, in the colours below", style=base.QUIET))
+        out.print(Text(f"{workload}: compared with {compared_with(row.reference)}", style=base.QUIET))
+    if explained:
+        out.print(Text("bars: what took longer, by cause, in the colours below", style=base.QUIET))
     out.print()
-    largest = max(sum(part.seconds for part in row.parts if part.seconds > 0) for row in explained)
-    for row in explained:
-        line = Text(f"{row.trace_id[:12]}  {seconds(row.duration_s):>8}  {seconds(row.excess_s, signed=True):>9}  ")
-        longer = [(part.seconds, COLOUR[part.kind]) for part in sorted_by_kind(row.parts) if part.seconds > 0]
+    largest = max((sum(part.seconds for part in row.parts if part.seconds > 0) for row in explained), default=0.0)
+    for row, parts, excess_s, said in _listed(explained, alone):
+        line = Text(f"{row.trace_id[:12]}  {seconds(row.duration_s):>8}  {seconds(excess_s, signed=True):>9}  ")
+        longer = [(part.seconds, COLOUR[part.kind]) for part in sorted_by_kind(parts) if part.seconds > 0]
         width = round(sum(size for size, _ in longer) / largest * _BAR) if largest > 0 else 0
         line.append_text(base.stacked(longer, width))
         if row.outcome not in {"ok", "truncated"}:
             line.append(f" {row.outcome}", style=base.OVER)
         out.print(line)
-        for part in wrap(sentence(row.parts, row.excess_s), base.WIDTH - 14):
+        for part in wrap(said, base.WIDTH - 14):
             out.print(Text(" " * 14 + part, style=base.QUIET))
     _together(out, explained)
     _long_answers(out, [hop for row in explained for hop in row.slow_hops])
@@ -106,6 +107,9 @@ def one(out: Console, detail: Mapping[str, Any], explained: "Explained | None") 
         why = "there is no other to compare it with" if row["complete"] else "its root never came"
         out.print(f"No causes: {why}.")
         return
+    if not explained.parts:
+        out.print(f"No causes: {_typical(explained)}.")
+        return
     typical = seconds(explained.reference.duration_s)
     way = "over" if explained.excess_s >= 0 else "under"
     out.print(Text(f"{seconds(abs(explained.excess_s))} {way} the typical {typical}:", style="bold"))
@@ -122,8 +126,32 @@ def one(out: Console, detail: Mapping[str, Any], explained: "Explained | None") 
     if rest:
         rows.add_row(f"{len(rest)} smaller ones", seconds(sum(part.seconds for part in rest), signed=True), "")
     out.print(rows)
-    out.print(Text(f"Compared with {explained.reference.description}.", style=base.QUIET))
+    out.print(Text(f"Compared with {compared_with(explained.reference)}.", style=base.QUIET))
     _slow_hops(out, explained.slow_hops)
+
+
+def compared_with(reference: Reference) -> str:
+    """What trajectories are compared with, in words."""
+    return reference.description.replace("the 1 trajectories ", "the 1 trajectory ")
+
+
+def _listed(
+    explained: Sequence["Explained"], alone: Sequence["Alone"]
+) -> list[tuple["Explained | Alone", Sequence[Part], float | None, str]]:
+    """Trajectories, the slowest first, each with the parts of its excess, the excess, and both in words."""
+    found: list[tuple[Explained | Alone, Sequence[Part], float | None, str]] = []
+    for row in explained:
+        said = sentence(row.parts, row.excess_s) if row.parts else _typical(row)
+        found.append((row, row.parts, row.excess_s, said))
+    for other in alone:
+        found.append((other, (), None, f"nothing to compare with in `{base.name(other.workload, 40)}`"))
+    return sorted(found, key=lambda item: -item[0].duration_s)
+
+
+def _typical(row: "Explained") -> str:
+    """What to say of one that differs in nothing from what it is compared with."""
+    itself = row.reference.trajectories == 1
+    return "typical itself: nothing to compare with" if itself else "typical in every part"
 
 
 def slow_hop(hop: "SlowHop") -> str:

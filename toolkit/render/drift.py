@@ -1,5 +1,6 @@
 """The screen of `hopbudget check --plan`: what has changed since a plan was learned, in words."""
 
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -47,7 +48,7 @@ def drift(out: Console, checked: "Checked", heading: str, plan: str) -> None:
                 f"New {item.kind} `{item.name}`: in {share(item.share)} of trajectories, since {since['started_at']} "
                 f"({since['trace_id'][:12]}).",
             )
-    if not checked.changed:
+    if not checked.found:
         out.print("Nothing has changed that takes time.")
     quiet = [item for item in checked.unlike if not item.changes]
     if quiet:
@@ -61,8 +62,14 @@ def drift(out: Console, checked: "Checked", heading: str, plan: str) -> None:
         "unchanged trajectories in a row raise any.",
         style=base.QUIET,
     )
-    if checked.changed:
-        out.print("Make the plan anew: hopbudget allocate --update")
+    if checked.changed is None:
+        _say(
+            out,
+            "What the plan was learned from was not steady itself, so it can't be said whether anything has changed "
+            "since. Check again when there are newer trajectories, or learn the plan from a steady part.",
+        )
+    elif checked.changed:
+        out.print(Text(f"Make the plan anew: hopbudget allocate --update {shlex.quote(plan)}"))
 
 
 def words(change: Change) -> str:

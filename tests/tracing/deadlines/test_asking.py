@@ -88,7 +88,7 @@ def test_switched_off_there_is_nothing_to_say_either(run: Run, plan: Known) -> N
 def test_without_a_plan_only_the_time_is_known(run: Run, clock: Any) -> None:
     run(10.0)
     clock.to(2500)
-    said = "About 7.5 seconds are left for this task."
+    said = "About 7 seconds are left for this task."
     assert asked() == NOTHING | {"remaining_s": 7.5, "remaining_prompt": said}
 
 
@@ -198,12 +198,13 @@ def test_what_can_be_done_is_offered_with_its_chance(clock: Any, plan: Known) ->
     ("ms", "said"),
     [
         (0, "About 10 seconds are left for this task: at most 10 more steps fit, the final answer included."),
-        (8000, "About 2.0 seconds are left for this task: at most 2 more steps fit, the final answer included."),
+        (8000, "About 2 seconds are left for this task: at most 2 more steps fit, the final answer included."),
         (
             9000,
-            "About 1.0 seconds are left for this task: take no further step, and give the answer you have "
+            "About 1 second is left for this task: take no further step, and give the answer you have "
             "in at most 100 tokens.",
         ),
+        (9850, "Less than a second is left for this task: answer at once, with what you have."),
         (10_500, "The time for this task is up: give the answer you have now, in one short paragraph."),
     ],
 )
@@ -212,6 +213,54 @@ def test_the_model_is_told_in_a_sentence(clock: Any, plan: Known, ms: float, sai
     with hb.trajectory("agent", plan=given), hb.hop("search", model="fast"):
         clock.to(ms)
         assert hb.remaining_prompt() == said
+
+
+@pytest.mark.parametrize(
+    ("left_s", "said"),
+    [
+        (0.999, "Less than a second is"),
+        (1.9, "About 1 second is"),
+        (2.99, "About 2 seconds are"),
+        (91.9, "About 91 seconds are"),
+        (120.0, "About 120 seconds are"),
+        (149.9, "About 2 minutes are"),
+        (150.5, "About 2.5 minutes are"),
+        (1000.0, "About 16.5 minutes are"),
+        (6_000_119.0, "About 100001.5 minutes are"),
+    ],
+)
+def test_the_model_is_never_told_of_more_time_than_there_is(run: Run, left_s: float, said: str) -> None:
+    run(left_s)
+    assert hb.remaining_prompt() == f"{said} left for this task."
+
+
+@pytest.mark.parametrize(("ms", "fits"), [(9000, True), (9790, True), (9810, False), (9990, False)])
+def test_the_model_is_not_told_of_a_few_tokens(clock: Any, plan: Known, ms: float, fits: bool) -> None:
+    given: Any = plan
+    with hb.trajectory("agent", plan=given), hb.hop("search", model="fast"):
+        clock.to(ms)
+        said = hb.remaining_prompt()
+        assert ("tokens" in said) == fits
+        assert ("answer at once" in said) != fits
+
+
+def test_of_more_time_than_its_deadline_a_plan_knows_nothing_but_its_caps(run: Run, plan: Known, clock: Any) -> None:
+    run(100.0, plan)
+    clock.to(89_000)
+    said = "About 11 seconds are left for this task."
+    assert asked() == NOTHING | {"remaining_s": 11.0, "max_tokens": 300, "remaining_prompt": said}
+    assert hb.max_tokens(model="fast") is hb.chance(steps_left=2) is None
+    assert plan.asked == []
+    clock.to(90_000)
+    assert (hb.steps_left(), hb.base_rate(), hb.max_tokens(model="fast")) == (10, 0.8, 1000)
+    assert hb.options()
+
+
+def test_a_cap_of_the_plan_is_not_told_as_what_fits(clock: Any, plan: Known) -> None:
+    given: Any = plan
+    with hb.trajectory("agent", plan=given, deadline_s=100.0), hb.hop("answer", model="fast"):
+        assert hb.max_tokens() == 300
+        assert hb.remaining_prompt() == "About 100 seconds are left for this task."
 
 
 @pytest.mark.parametrize(

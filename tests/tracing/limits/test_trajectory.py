@@ -1,11 +1,13 @@
 """The trajectory's deadline: it caps every hop, names who overspent, and ends work that would go on beyond it."""
 
 import asyncio
+import math
 from typing import Any
 
 import pytest
 
 import hopbudget as hb
+from hopbudget.tracing.limits_sockets import smaller
 from hopbudget.tracing.plan import Plan
 
 
@@ -237,3 +239,19 @@ def test_the_kill_switch_lets_go_of_what_runs(jumping: Any) -> None:
     finally:
         hb.enable()
     assert jumping.ms == 9000
+
+
+@pytest.mark.parametrize("deadline_s", [None, math.inf])
+def test_the_mode_of_a_trajectory_without_a_deadline_holds_its_hops_limits(held: Any, deadline_s: Any) -> None:
+    async def main() -> None:
+        async with hb.hop("a", completion_s=0.5):
+            await nap(3000)
+
+    error, ms = held(agent(deadline_s=deadline_s)(main)())
+    assert (type(error), ms) == (hb.CompletionTimeout, 500)
+
+
+def test_a_socket_is_never_told_to_wait_for_infinity() -> None:
+    assert smaller(None, math.inf) is None
+    assert smaller(3.0, math.inf) == 3.0
+    assert (smaller(None, 2.0), smaller(3.0, 2.0), smaller(1.0, 2.0)) == (2.0, 2.0, 1.0)

@@ -102,3 +102,15 @@ def test_a_trajectorys_deadline_ends_a_clients_own_hop(spans: Any, talk: Any) ->
         talk("pings", hb.trajectory("agent", deadline_s=0.2, enforce="deadline"))
     root = next(span for span in spans.get_finished_spans() if span.name == "invoke_agent agent")
     assert root.attributes["hopbudget.intervened"] is True
+
+
+def test_switched_off_nothing_is_lowered_and_the_clients_own_time_out_holds(spans: Any, talk: Any) -> None:
+    hb.disable()
+    try:
+        with pytest.raises(Exception, match=r"[Tt]imed out") as raised:
+            talk("no_headers", hop(completion_s=0.01), timeout_s=0.3)
+    finally:
+        hb.enable()
+    assert not isinstance(raised.value, hb.DeadlineExceeded)
+    (span,) = spans.get_finished_spans()
+    assert (span.end_time - span.start_time) / 1e9 >= 0.3, "the limit of 0.01 s shortened the client's wait"
