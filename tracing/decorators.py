@@ -31,6 +31,9 @@ F = TypeVar("F")
 Attribute = str | bool | int | float | Sequence[str] | Sequence[bool] | Sequence[int] | Sequence[float]
 
 
+_NOT_GIVEN: Final = (None,) * 6
+
+
 class Span:
     """What `trajectory`, `hop`, `work` and `pause` return: a decorator, and a context manager, sync and async.
 
@@ -328,9 +331,10 @@ def hop(
     CompletionTimeout, HopRefused and TrajectoryAborted, which are DeadlineExceeded.
     """
     _named(name, "hop")
-    asked = NOTHING_ASKED
-    limits = {"first_token_s": first_token_s, "stall_s": stall_s, "completion_s": completion_s}
-    if any(value is not None for value in (*limits.values(), refuse, enforce, retries)):
+    if (first_token_s, stall_s, completion_s, refuse, enforce, retries) == _NOT_GIVEN:
+        asked = NOTHING_ASKED
+    else:
+        limits = {"first_token_s": first_token_s, "stall_s": stall_s, "completion_s": completion_s}
         asked = _asked(limits, refuse, enforce, retries)
     return Span(functools.partial(begin_hop, name, model, final, asked))
 

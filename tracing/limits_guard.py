@@ -40,6 +40,7 @@ _ERRORS: Final[Mapping[str, type[DeadlineExceeded]]] = {
     DEADLINE: CompletionTimeout,
 }
 ENFORCED: Final = frozenset({"deadline", "abort"})
+_SAME_S: Final = 1e-6
 SOON_NS: Final = 150_000_000
 """Three ticks of the lag. A timer is set for what is due before, so that most hops need none."""
 
@@ -176,11 +177,14 @@ class Guard:
             return None
         plan = None if deadline.terms is None else deadline.terms.plan
         elapsed_s, left_s = deadline.elapsed_s(), deadline.remaining_s()
+        # The plan knows states by the time gone of its own deadline, and none with more time left than that.
+        gone_s = -math.inf if plan is None else plan.deadline_s - left_s
         if (
             self.mode == "abort"
             and plan is not None
             and plan.aborts
-            and plan.should_abort(deadline.visit, elapsed_s, deadline.steps_left)
+            and gone_s > -_SAME_S
+            and plan.should_abort(deadline.visit, max(gone_s, 0.0), deadline.steps_left)
         ):
             return TrajectoryAborted(
                 DEADLINE, self.told_name, elapsed_s, elapsed_s + left_s, cause_so_far=deadline.cause_so_far()

@@ -1,6 +1,7 @@
 """A backtest: nothing is scored on what it was learned from, and every figure has its interval."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,41 @@ def test_a_percentile_that_failures_forbid_is_left_open(profile_of: Build) -> No
     assert found.cells[0].deadline_s == float("inf")
     assert np.isnan(found.cells[0].methods["auto"].value)
     assert 0 < found.cells[1].methods["auto"].value < 0.75
-    assert found.parts == {}
+    assert (found.cells[0].folds_untold, found.cells[0].untold) == (5, 80)
+    assert found.main.label == "3s"
+    assert "nan" not in found.sentence
+    assert found.parts["abort.saved"].n > 0
+
+
+def failing(periods: list[bool], count: int) -> list[dict[str, Any]]:
+    """Single trajectories, of which those fail that the period says."""
+    random = np.random.default_rng(0)
+    return [
+        {
+            "outcome": "failed" if periods[k % len(periods)] else "ok",
+            "steps": [("hop", {"duration_s": 1.0 + float(random.random())})],
+        }
+        for k in range(count)
+    ]
+
+
+def test_folds_without_a_deadline_are_counted_and_said(profile_of: Build) -> None:
+    found = backtest(profile_of(failing([False] * 9 + [True], 300)), [P90], parts=())
+    (cell,) = found.cells
+    assert 0 < cell.folds_untold < found.folds
+    assert cell.untold + cell.methods["deadline_only"].n == 300
+    assert f"{cell.folds_untold} of 10 folds ({cell.untold} of 300 trajectories) are left out" in found.sentence
+    assert "[0.0%" not in found.sentence
+    point = next(bound for bound in found.bounds if bound.bound == "point")
+    assert (point.n, point.left_out) == (300 - cell.untold, cell.untold)
+
+
+def test_a_minority_of_folds_makes_no_sentence(small: Backtest) -> None:
+    (cell, _) = small.cells
+    most, some = (replace(small, cells=(replace(cell, folds_untold=n, untold=20 * n),)) for n in (5, 1))
+    assert "made it" not in most.sentence.split(" Run by run")[0]
+    assert "too little to say" in most.sentence
+    assert "made it" in some.sentence and "1 of 6 folds (20 of 120 trajectories) are left out" in some.sentence
 
 
 def clusters_of(n: int) -> Clusters:

@@ -1,5 +1,6 @@
 """`hopbudget backtest`: what it prints, and what it says to mistakes."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,53 @@ def test_files_are_read_without_a_store(hopbudget: Any, recorded_runs: Path) -> 
 @pytest.mark.parametrize("deadline", ["", "p0", "soon", "p90,,-1s"])
 def test_a_deadline_that_is_none_is_usage(hopbudget: Any, filled: Path, deadline: str) -> None:
     assert hopbudget("backtest", filled, f"--deadline={deadline}").code == 2
+
+
+def recording(path: str, failed: list[bool]) -> Path:
+    """Requests a minute apart of one to three seconds, each with one call; those fail that are said to."""
+
+    def words(**values: str) -> list[dict[str, Any]]:
+        return [{"key": key.replace("__", "."), "value": {"stringValue": value}} for key, value in values.items()]
+
+    spans = []
+    for index, bad in enumerate(failed):
+        start, took = 1_764_000_000_000_000_000 + index * 60_000_000_000, 1_000_000_000 + (index * 7919 % 2000) * 10**6
+        span = {"traceId": f"{index + 1:032x}", "startTimeUnixNano": str(start)}
+        root = {"spanId": f"{2 * index + 1:016x}", "name": "z", "endTimeUnixNano": str(start + took)}
+        status = {"status": {"code": 2}} if bad else {}
+        agent = words(gen_ai__operation__name="invoke_agent", gen_ai__agent__name="z")
+        call = words(gen_ai__operation__name="chat", gen_ai__request__model="m")
+        hop = {"spanId": f"{2 * index + 2:016x}", "parentSpanId": root["spanId"], "name": "chat m"}
+        spans.append({**span, **root, **status, "attributes": agent})
+        spans.append({**span, **hop, "endTimeUnixNano": str(start + took * 8 // 10), "attributes": call})
+    Path(path).write_text(json.dumps({"resourceSpans": [{"resource": {}, "scopeSpans": [{"spans": spans}]}]}))
+    return Path(path)
+
+
+@pytest.mark.parametrize("deadlines", ["p90", "p95,p90"])
+def test_a_percentile_that_is_no_number_can_not_be_said(hopbudget: Any, deadlines: str) -> None:
+    said = hopbudget("backtest", recording("f.json", [k % 4 == 0 for k in range(60)]), "--deadline", deadlines)
+    assert said.code == 3
+    assert "p90 of the recorded trajectories is no number: too many of them failed." in said.err
+
+
+def test_one_deadline_that_is_a_number_is_measured_beside_one_that_is_not(hopbudget: Any) -> None:
+    said = hopbudget("backtest", recording("f.json", [k % 4 == 0 for k in range(60)]), "--deadline", "p90,2.5s")
+    assert said.code == 0
+    assert "p90: no number, because too many trajectories failed" in " ".join(said.out.split())
+    assert "nan" not in said.out
+
+
+def test_folds_left_out_are_said_on_the_screen_and_in_the_details(hopbudget: Any) -> None:
+    path = recording("f.json", [k % 10 == 9 for k in range(300)])
+    answer = hopbudget("backtest", path, "--deadline", "p90", "--json").json
+    (row,) = answer["details"]["no_deadline"]
+    assert 0 < row["folds"] < 10
+    assert row["trajectories"] == 30 * row["folds"]
+    said = hopbudget("backtest", path, "--deadline", "p90")
+    assert f"p90: {row['folds']} of 10 folds left out" in said.out
+    assert "nan" not in said.out
+    assert all(len(line) <= 80 for line in said.out.splitlines())
 
 
 def test_too_little_can_not_say(hopbudget: Any, recorded_runs: Path) -> None:

@@ -224,6 +224,17 @@ def test_a_trajectory_is_given_up_where_the_plan_says_that_it_pays(
     assert last["hopbudget.outcome"] == "refused"
 
 
+def test_the_rule_is_asked_by_the_time_gone_of_the_plans_own_deadline(jumping: Any, hopeless: Hopeless) -> None:
+    with pytest.raises(hb.TrajectoryAborted):
+        jumping.run(agent(plan=hopeless, enforce="abort", deadline_s=2.5, max_steps=5)(hops)(500, 500, 500))
+    assert [elapsed_s for _, elapsed_s, _ in hopeless.asked] == [0.5, 1.0, 1.5]
+
+
+def test_with_more_time_left_than_the_plan_knows_nothing_is_given_up(jumping: Any, hopeless: Hopeless) -> None:
+    jumping.run(agent(plan=hopeless, enforce="abort", deadline_s=60.0, max_steps=5)(hops)(500, 500, 500))
+    assert hopeless.asked == []
+
+
 def test_the_mode_deadline_gives_nothing_up(jumping: Any, hopeless: Hopeless) -> None:
     jumping.run(agent(plan=hopeless)(hops)(500, 500, 500))
     assert hopeless.asked == []
