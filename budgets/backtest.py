@@ -43,7 +43,7 @@ class Backtest:
     cells: tuple[Cell, ...]
     """One a deadline."""
     main: Named
-    """The deadline that the parts below were asked about."""
+    """The deadline that the parts below were asked about: of those that are a number, the nearest to the percentile."""
     parts: dict[str, Estimate]
     """By name, see `backtest_parts.PARTS`; what could not be scored is not there."""
     reliability: tuple[tuple[float, float, int], ...]
@@ -69,7 +69,8 @@ def backtest(
 ) -> Backtest:
     """Hold out whole clusters in turn, learn everything on the rest, and score it on what was held out.
 
-    A deadline named by a percentile is learned anew each time. Without `slots`, hops are split by name, or where all
+    A deadline named by a percentile is learned anew each time; folds whose training part makes none, because too many
+    failed, are left out and counted (`Cell.untold`). Without `slots`, hops are split by name, or where all
     have one name, by what came before. Raises `CannotAllocateError` where there is too little to hold out.
     """
     people = usable_population(profile, binds)
@@ -82,7 +83,9 @@ def backtest(
     groups = (found, within_runs(profile, people.rows))
     fold = folds(found, FOLDS)
     kind, times = _places(profile, slots, binds)
-    main = min(deadlines, key=lambda one: abs((one.percentile or math.inf) - percentile))
+    everyone = np.arange(len(people.rows))
+    known = [one for one in deadlines if math.isfinite(one.at(times, everyone))] or deadlines
+    main = min(known, key=lambda one: abs((one.percentile or math.inf) - percentile))
     count = int(fold.max()) + 1
     rows: dict[str, list[Rows]] = {part.name: [] for part in parts}
     tried = [backtest_splits.empty(one, len(people.rows)) for one in deadlines]
@@ -93,6 +96,8 @@ def backtest(
             deadline_s = cell.named.at(times, train)
             if math.isfinite(deadline_s) and deadline_s > 0:
                 backtest_splits.fill(cell, times, groups, train=train, test=test, deadline_s=deadline_s)
+            else:
+                cell.untold.append(len(test))
             progress(done := done + 1, of)
         learned, judged = profile.take(people.rows[train]), profile.take(people.rows[test])
         deadline_s = main.at(times, train)
@@ -132,6 +137,17 @@ def _on_people(scored: Rows, test: Ints) -> Rows:
     return {**scored, "trajectory": test[np.asarray(scored["trajectory"], dtype=np.int64)]}
 
 
+def _with_untold(cell: Cell, b: Backtest, told: str) -> str:
+    """The sentence where some folds have no deadline; without a share, where those are most of the trajectories."""
+    missing = (
+        f"{cell.folds_untold} of {b.folds} folds ({cell.untold:,} of {b.trajectories:,} trajectories) are left out: "
+        f"too many of the trajectories learned from failed for {cell.named.label} to be a number"
+    )
+    if 2 * cell.untold > b.trajectories:
+        return f"{missing}. The rest is too little to say how many make it."
+    return f"{told} {missing}; the folds that are left hold more failures."
+
+
 def _sentence(b: Backtest) -> str:
     cell = next(cell for cell in b.cells if cell.named == b.main)
     alone = cell.methods["deadline_only"]
@@ -142,6 +158,8 @@ def _sentence(b: Backtest) -> str:
         first = f"Of {alone.n:,} held-out trajectories{clustered}, {made}."
     else:
         first = f"Of {alone.n:,} held-out trajectories{clustered} told {told:g}%, {made}."
+    if cell.untold:
+        first = _with_untold(cell, b, first)
     own = next((bound for bound in b.bounds if bound.bound == "point" and bound.runs), None)
     wide = next((bound for bound in b.bounds if bound.bound == "largest_run" and bound.runs), None)
     if own is None or wide is None:

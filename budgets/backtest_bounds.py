@@ -36,6 +36,8 @@ class Bound:
     held: int
     """Of the held-out runs with enough trajectories, those in which a share p was in time."""
     runs: int
+    left_out: int
+    """Trajectories (or runs) for which the others named no finite limit, because too many of them failed."""
 
 
 def bounds(people: Population, run: Words, within: Clusters, p: float) -> tuple[Bound, ...]:
@@ -47,13 +49,15 @@ def bounds(people: Population, run: Words, within: Clusters, p: float) -> tuple[
         limits, points = _over_folds(people, within, p, name)
         inside = np.where(people.censored & (people.finish_s < limits), np.nan, people.finish_s <= limits)
         inside = np.where(people.censored & (people.finish_s >= limits), 0.0, inside)
-        known = ~np.isnan(inside) & np.isfinite(limits) & (points > 0)
+        named = np.isfinite(limits)
+        known = ~np.isnan(inside) & named & (points > 0)
         if not known.any():
             continue
         share = bootstrap(np.where(known, inside, 0.0), known.astype(np.float64), within)
         held = [kept[name] for kept, _ in by_run]
         price = float(np.median(np.unique(limits[known] / points[known])))
-        result.append(Bound(name, share.value, share.low, share.high, price, share.n, sum(held), len(held)))
+        nowhere = int(np.count_nonzero(~named))
+        result.append(Bound(name, share.value, share.low, share.high, price, share.n, sum(held), len(held), nowhere))
     for name in NAMES[2:]:
         known_runs = [(kept[name], price[name]) for kept, price in by_run if math.isfinite(price[name])]
         if known_runs:
@@ -61,7 +65,8 @@ def bounds(people: Population, run: Words, within: Clusters, p: float) -> tuple[
             low, high = clopper_pearson(int(held_runs.sum()), len(held_runs))
             price = float(np.median([price for _, price in known_runs]))
             count = len(held_runs)
-            result.append(Bound(name, float(held_runs.mean()), low, high, price, count, int(held_runs.sum()), count))
+            kept_n, nowhere = int(held_runs.sum()), len(by_run) - count
+            result.append(Bound(name, float(held_runs.mean()), low, high, price, count, kept_n, count, nowhere))
     return tuple(result)
 
 

@@ -42,6 +42,8 @@ class Trial:
     kept: dict[str, Floats]
     chosen: dict[str, int]
     """How many folds `auto` took which method in."""
+    untold: list[int]
+    """Trajectories of each fold whose training part has no finite deadline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +66,15 @@ class Cell:
     independent_of_best: Estimate
     """and that of `independent`."""
     chosen: Mapping[str, int]
+    folds_untold: int
+    """Folds without a finite deadline, because too many trajectories of their training part failed,"""
+    untold: int
+    """and the trajectories in them, which no figure of this cell counts."""
 
 
 def empty(named: Named, trajectories: int) -> Trial:
     """Nothing tried yet."""
-    return Trial(named, {name: np.full(trajectories, np.nan) for name in METHODS}, {})
+    return Trial(named, {name: np.full(trajectories, np.nan) for name in METHODS}, {}, [])
 
 
 def fill(
@@ -123,6 +129,8 @@ def score(trial: Trial, times: Times, found: Clusters) -> Cell:
         auto_of_best=ratio(kept["auto"], kept[best], found),
         independent_of_best=ratio(kept["independent"], kept[best], found),
         chosen=trial.chosen,
+        folds_untold=len(trial.untold),
+        untold=sum(trial.untold),
     )
 
 

@@ -75,8 +75,9 @@ class Reference:
     @property
     def description(self) -> str:
         """The reference in words."""
+        noun = "trajectory" if self.trajectories == 1 else "trajectories"
         return (
-            f"the {self.trajectories} trajectories in the middle (45th to 55th percentile): "
+            f"the {self.trajectories} {noun} in the middle (45th to 55th percentile): "
             f"{words.seconds(self.duration_s)}, {self.hops:.1f} hops, {words.seconds(self.work_s)} of work on average"
         )
 

@@ -1,10 +1,11 @@
 """The `backtest` command: what a plan says, scored on runs that it was not learned from."""
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from hopbudget import budgets, units
+from hopbudget import budgets, planning, units
 from hopbudget.budgets.backtest import Backtest
 from hopbudget.budgets.backtest import backtest as measure
 from hopbudget.budgets.backtest_splits import Named
@@ -32,6 +33,7 @@ def backtest(
         workload = one_workload(con, where, "A backtest is of one workload.")
         profile = queries.profile(con, where.for_workload(workload), run_by=run_by)
     try:
+        _check(profile, wanted, binds)
         with _bar() as progress:
             found = measure(profile, wanted, percentile=percentile, binds=binds, slots=slots, progress=progress)
     except budgets.CannotAllocateError as error:
@@ -53,6 +55,13 @@ def parse_deadlines(text: str) -> list[Named]:
     if not wanted:
         raise UserError("--deadline names no deadline; write it like p90 or p80,p90,12s.")
     return wanted
+
+
+def _check(profile: budgets.Profile, wanted: Sequence[Named], binds: budgets.Binds) -> None:
+    """UserError where failures leave not one of the deadlines a number."""
+    asked = [one.percentile for one in wanted if one.percentile is not None]
+    if len(asked) == len(wanted) and math.isinf(budgets.deadline_at(profile, min(asked), binds)):
+        raise UserError(planning.no_number(min(asked)), Exit.CANT_SAY)
 
 
 @contextmanager
@@ -127,6 +136,10 @@ def _details(found: Backtest) -> dict[str, Any]:
         "deadline": found.main.label,
         "slots": found.slot_kind,
         "places": list(found.places),
+        "no_deadline": [
+            {"deadline": cell.named.label, "folds": cell.folds_untold, "trajectories": cell.untold}
+            for cell in found.cells
+        ],
         "paired": [
             {
                 "deadline": cell.named.label,
@@ -154,6 +167,7 @@ def _details(found: Backtest) -> dict[str, Any]:
                 "low": bound.low,
                 "high": bound.high,
                 "n": bound.n,
+                "left_out": bound.left_out,
                 "price": bound.price,
                 "runs_held": bound.held,
                 "runs": bound.runs,

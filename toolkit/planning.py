@@ -115,12 +115,16 @@ def resolve(deadline: str, profile: budgets.Profile, binds: budgets.Binds, half_
         return units.parse_duration(deadline, "--deadline")
     found = budgets.deadline_at(profile, percentile, binds, half_life_s)
     if found == float("inf"):
-        raise UserError(
-            f"p{percentile:g} of the recorded trajectories is no number: too many of them failed. "
-            "Give --deadline in seconds, or a lower percentile.",
-            Exit.NO,
-        )
+        raise UserError(no_number(percentile), Exit.NO)
     return found
+
+
+def no_number(percentile: float) -> str:
+    """What is said of a percentile that failures make infinite."""
+    return (
+        f"p{percentile:g} of the recorded trajectories is no number: too many of them failed. "
+        "Give --deadline in seconds, or a lower percentile."
+    )
 
 
 def show(

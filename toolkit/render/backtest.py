@@ -70,6 +70,9 @@ def backtest(out: Console, found: Backtest, workload: str) -> None:
         )
     )
     out.print(Text(f"places: {', '.join(found.places)}", style=base.QUIET))
+    for cell in found.cells:
+        if cell.untold:
+            out.print(_untold(cell, found))
     main = next(cell for cell in found.cells if cell.named == found.main)
     out.print()
     _methods(out, found, main)
@@ -80,6 +83,16 @@ def backtest(out: Console, found: Backtest, workload: str) -> None:
     _bounds(out, found)
     out.print()
     out.print(Text(found.sentence, style="bold"))
+
+
+def _untold(cell: Cell, found: Backtest) -> Text:
+    label, n = cell.named.label, f"{count(cell.untold)} of {count(found.trajectories)} trajectories"
+    if cell.untold == found.trajectories:
+        return Text(f"{label}: no number, because too many trajectories failed; nothing is measured for it")
+    return Text(
+        f"{label}: {cell.folds_untold} of {found.folds} folds left out ({n}), because too many of the trajectories "
+        f"learned from failed for it to be a number; the figures are of the other folds, which hold more failures"
+    )
 
 
 def _methods(out: Console, found: Backtest, main: Cell) -> None:
@@ -103,6 +116,8 @@ def _methods(out: Console, found: Backtest, main: Cell) -> None:
             _points(main.over_equal[method]) if method != "equal" else "",
         )
     out.print(rows)
+    if math.isnan(main.auto_of_best.value):
+        return
     chose = ", ".join(f"{_NAMES[name]} {n}x" for name, n in sorted(main.chosen.items(), key=lambda item: -item[1]))
     out.print(
         Text(
@@ -115,7 +130,7 @@ def _methods(out: Console, found: Backtest, main: Cell) -> None:
 
 def _by_deadline(out: Console, found: Backtest) -> None:
     rows = base.table("success by deadline", "", "", left=2)
-    for cell in found.cells:
+    for cell in (one for one in found.cells if one.untold < found.trajectories):
         for index, (method, colour) in enumerate(_PLOTTED):
             estimate = cell.methods[method]
             head = f"{cell.named.label} {seconds(cell.deadline_s)}" if index == 0 else ""
@@ -171,11 +186,18 @@ def _bounds(out: Console, found: Backtest) -> None:
             _BOUNDS[bound.bound],
             share(bound.coverage),
             f"[{100 * bound.low:.1f}, {100 * bound.high:.1f}]",
-            f"{bound.n} runs" if over_runs else f"{count(bound.n)} trajectories",
+            _of(bound.n, bound.left_out, "runs" if over_runs else "trajectories"),
             f"{bound.held} of {bound.runs} runs" if bound.runs else "-",
             f"{bound.price:.2f}" if math.isfinite(bound.price) else "never",
         )
     out.print(rows)
+    named = {bound.bound for bound in found.bounds}
+    for name in [one for one in ("point", "iid") if one not in named]:
+        out.print(Text(f"{_BOUNDS[name]} was no number in any fold.", style=base.QUIET))
+
+
+def _of(n: int, left_out: int, what: str) -> str:
+    return f"{count(n)} of {count(n + left_out)} {what}" if left_out else f"{count(n)} {what}"
 
 
 def _figure(value: float, how: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from hopbudget.budgets import CAUSE_KINDS, CauseKind, Part, Reference
+from hopbudget.budgets import CAUSE_KINDS, CauseKind, Part
 from hopbudget.budgets.expected import FIRST_TOKEN, LONG_ANSWER
 from hopbudget.render import base, deadlines, servers, waterfall
 from hopbudget.store.deadlines import of_trajectory
@@ -66,8 +66,8 @@ _BAR = 24
 def slow(out: Console, explained: Sequence["Explained"], heading: str, alone: Sequence["Alone"] = ()) -> None:
     """Draw several slow trajectories, the slowest first, then what the explained ones have in common."""
     out.print(Text(heading, style="bold"))
-    for workload, row in {row.workload: row for row in explained}.items():
-        out.print(Text(f"{workload}: compared with {compared_with(row.reference)}", style=base.QUIET))
+    for workload, reference in {row.workload: row.reference for row in explained}.items():
+        out.print(Text(f"{workload}: compared with {reference.description}", style=base.QUIET))
     if explained:
         out.print(Text("bars: what took longer, by cause, in the colours below", style=base.QUIET))
     out.print()
@@ -109,7 +109,14 @@ def one(out: Console, detail: Mapping[str, Any], explained: "Explained | None") 
         return
     if not explained.parts:
         out.print(f"No causes: {_typical(explained)}.")
-        return
+    else:
+        _parts(out, explained)
+    out.print(Text(f"Compared with {explained.reference.description}.", style=base.QUIET))
+    _slow_hops(out, explained.slow_hops)
+
+
+def _parts(out: Console, explained: "Explained") -> None:
+    """The excess, and its causes as bars."""
     typical = seconds(explained.reference.duration_s)
     way = "over" if explained.excess_s >= 0 else "under"
     out.print(Text(f"{seconds(abs(explained.excess_s))} {way} the typical {typical}:", style="bold"))
@@ -126,13 +133,6 @@ def one(out: Console, detail: Mapping[str, Any], explained: "Explained | None") 
     if rest:
         rows.add_row(f"{len(rest)} smaller ones", seconds(sum(part.seconds for part in rest), signed=True), "")
     out.print(rows)
-    out.print(Text(f"Compared with {compared_with(explained.reference)}.", style=base.QUIET))
-    _slow_hops(out, explained.slow_hops)
-
-
-def compared_with(reference: Reference) -> str:
-    """What trajectories are compared with, in words."""
-    return reference.description.replace("the 1 trajectories ", "the 1 trajectory ")
 
 
 def _listed(
@@ -141,8 +141,8 @@ def _listed(
     """Trajectories, the slowest first, each with the parts of its excess, the excess, and both in words."""
     found: list[tuple[Explained | Alone, Sequence[Part], float | None, str]] = []
     for row in explained:
-        said = sentence(row.parts, row.excess_s) if row.parts else _typical(row)
-        found.append((row, row.parts, row.excess_s, said))
+        excess_s, said = (row.excess_s, sentence(row.parts, row.excess_s)) if row.parts else (None, _typical(row))
+        found.append((row, row.parts, excess_s, said))
     for other in alone:
         found.append((other, (), None, f"nothing to compare with in `{base.name(other.workload, 40)}`"))
     return sorted(found, key=lambda item: -item[0].duration_s)
