@@ -1,16 +1,10 @@
 """The app on 650,000 hops with 60 gaps each in 80,000 trajectories: first paint, interactions, memory, quantiles."""
 
-import os
 import shutil
-import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +12,12 @@ import duckdb
 
 from hopbudget.store import queries, reports
 from hopbudget.store.duck import Store
+from tools.driving import PATIENCE_S, browser, served
 
 TRAJECTORIES = 80_000
-ROOT = Path(__file__).resolve().parent.parent
 WORKLOAD = "research"
 ROUNDS = 3
 LIMITS = {"paint": 2.0, "interaction": 1.0, "quantiles": 1.2, "memory": 600}
-PATIENCE_S = 120.0
-FLAGS = (
-    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"),
-    "--window-size=1280,1000",
-)
 FILL = (
     "CREATE TEMP TABLE t AS SELECT i, md5(i::VARCHAR) AS trace_id, "
     "substr(md5((i * 7)::VARCHAR), 1, 16) AS root_span_id, "
@@ -119,7 +107,7 @@ def quantile_times(path: Path) -> tuple[float, float]:
 
 def in_a_browser(store: Path, folder: Path) -> list[tuple[str, str, str]]:
     """First paint, interactions and the server's memory."""
-    with served(store, folder) as (address, process), browser(folder / "profile") as driven:
+    with served(store, folder) as (address, process), browser(folder / "profile", "--window-size=1280,1000") as driven:
         warm(driven, address)
         paint_s = timed(driven, lambda: driven.get(f"{address}?workload={WORKLOAD}"), 4)
         spent: dict[str, float] = {}
@@ -187,44 +175,3 @@ def standing(driven: Any, charts: int) -> bool:
 def peak_mb(pid: int) -> int:
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) // 1024
-
-
-@contextmanager
-def served(store: Path, folder: Path) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app" / "main.py"), "--server.headless", "true"]
-    command += ["--server.address", "127.0.0.1", "--server.port", str(port)]
-    quiet = subprocess.DEVNULL
-    environment = os.environ | {"HOPBUDGET_STORE": str(store)}
-    process = subprocess.Popen(command, cwd=folder, env=environment, stdout=quiet, stderr=quiet)
-    try:
-        give_up_at = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5):
-                    break
-            except OSError:
-                if time.monotonic() > give_up_at:
-                    raise
-                time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}/", process
-    finally:
-        process.terminate()
-        process.wait()
-
-
-@contextmanager
-def browser(profile: Path) -> Iterator[Any]:
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium") or ""
-    for flag in (*FLAGS, f"--user-data-dir={profile}"):
-        options.add_argument(flag)
-    driven = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-    try:
-        yield driven
-    finally:
-        driven.quit()

@@ -2,20 +2,12 @@
 
 import argparse
 import io
-import os
-import shutil
-import socket
-import subprocess
-import sys
 import tempfile
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from driving import PATIENCE_S, browser, served
 from PIL import Image
-from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -23,7 +15,7 @@ from hopbudget import sample
 from hopbudget.store.duck import Store
 
 ROOT = Path(__file__).resolve().parent.parent
-WIDTH, COLOURS, PATIENCE_S = 1280, 256, 120
+WIDTH, COLOURS = 1280, 256
 MOST_PX = 6000
 UNTIL_S = 1_767_225_600.0
 PAGES = {
@@ -53,11 +45,6 @@ percentile = 95
 limit = "40ms"
 hop = "answer"
 """
-FLAGS = (
-    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"),
-    "--hide-scrollbars",
-)
 
 
 def main() -> None:
@@ -69,7 +56,9 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         store = given.store.resolve() if given.store else sample_store(Path(scratch))
-        with served(store) as address, browser(Path(scratch) / "profile") as driven:
+        profile = Path(scratch) / "profile"
+        # A picture shows the store as a person would type it.
+        with served(store.name, store.parent) as (address, _), browser(profile, "--hide-scrollbars") as driven:
             for page in given.page or PAGES:
                 for scheme in ("light", "dark"):
                     out = given.out / f"app-{page}-{scheme}.png"
@@ -85,42 +74,6 @@ def sample_store(folder: Path) -> Path:
     Store(store).import_paths([recorded])
     (folder / "hopbudget.toml").write_text(CONFIG)
     return store
-
-
-@contextmanager
-def served(store: Path) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    page = str(ROOT / "app" / "main.py")
-    command = [sys.executable, "-m", "streamlit", "run", page, "--server.headless", "true"]
-    command += ["--server.address", "127.0.0.1", "--server.port", str(port)]
-    quiet = subprocess.DEVNULL
-    # A picture shows the store as a person would type it.
-    names = {"HOPBUDGET_STORE": store.name}
-    process = subprocess.Popen(command, cwd=store.parent, env=os.environ | names, stdout=quiet, stderr=quiet)
-    try:
-        health = f"http://127.0.0.1:{port}/_stcore/health"
-        WebDriverWait(process, PATIENCE_S, ignored_exceptions=[OSError]).until(
-            lambda _: urllib.request.urlopen(health, timeout=5).status == 200
-        )
-        yield f"http://127.0.0.1:{port}/"
-    finally:
-        process.terminate()
-        process.wait()
-
-
-@contextmanager
-def browser(profile: Path) -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium") or ""
-    for flag in (*FLAGS, f"--user-data-dir={profile}"):
-        options.add_argument(flag)
-    driven = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-    try:
-        yield driven
-    finally:
-        driven.quit()
 
 
 def taken(driven: Any, link: str, scheme: str) -> Image.Image:
