@@ -7,7 +7,7 @@ import altair as alt
 
 from hopbudget.app import look
 from hopbudget.app.axis import TimeAxis, linear_ticks
-from hopbudget.budgets.breaches import Breaches, InCommon
+from hopbudget.budgets.blame.breaches import Breaches, CauseShare, InCommon
 from hopbudget.render.causes import COLOUR, NAME
 from hopbudget.units import count, seconds, share
 
@@ -36,23 +36,44 @@ def by_cause(found: Breaches) -> look.Drawn:
             "row": cause.kind,
             "s": 0.0,
             "end": cause.seconds,
-            "right": max(cause.seconds, 0.0),
+            "right": max(cause.seconds, cause.high * found.excess_s if cause.high == cause.high else 0.0, 0.0),
             "colour": colour(cause.kind),
             "words": f"{share(cause.share)} ({count(cause.main_in)})",
             "seconds": seconds(cause.seconds, signed=True),
             "name": name(cause.kind),
+            "n": cause.n,
+            **_interval(cause, found.excess_s),
         }
         for cause in shown
     ]
-    axis = _axis([cause.seconds for cause in shown])
+    axis = _axis([*(cause.seconds for cause in shown), *_ends(shown, found.excess_s)])
     y = look.labelled({cause.kind: name(cause.kind) for cause in shown}, width=150, paddingInner=0.3)
     base = look.marks(values).encode(
         y=y,
-        tooltip=[alt.Tooltip("name:N", title="cause"), alt.Tooltip("seconds:N"), alt.Tooltip("words:N", title="share")],
+        tooltip=[
+            alt.Tooltip("name:N", title="cause"),
+            alt.Tooltip("seconds:N"),
+            alt.Tooltip("words:N", title="share"),
+            alt.Tooltip("interval:N", title="95%"),
+            alt.Tooltip("n:Q", title="late ones that can show it"),
+        ],
     )
     bars = base.mark_bar(cornerRadius=2).encode(x=axis.encode("s"), x2="end:Q", color=alt.Color("colour:N", scale=None))
+    reach = base.mark_rule(strokeWidth=1.5, color=look.INK, opacity=0.6).encode(x=axis.encode("low"), x2="high:Q")
     text = base.mark_text(align="left", dx=5, fontSize=11, fill=look.INK).encode(x=axis.encode("right"), text="words:N")
-    return look.finish(_zero(axis), bars, text, rows_px=_ROW * len(shown))
+    return look.finish(_zero(axis), bars, reach, text, rows_px=_ROW * len(shown))
+
+
+def _ends(causes: Sequence[CauseShare], excess_s: float) -> list[float]:
+    return [end * excess_s for cause in causes if cause.low == cause.low for end in (cause.low, cause.high)]
+
+
+def _interval(cause: CauseShare, excess_s: float) -> dict[str, object]:
+    """The ends of a cause's interval in seconds, at the bar's own end where there is none, and in words."""
+    if cause.low != cause.low:
+        return {"low": cause.seconds, "high": cause.seconds, "interval": "too few late ones"}
+    words = f"{share(cause.low)} to {share(cause.high)}"
+    return {"low": cause.low * excess_s, "high": cause.high * excess_s, "interval": words}
 
 
 def by_hop(found: Breaches) -> look.Drawn:

@@ -8,13 +8,17 @@ from hopbudget import budgets
 from hopbudget.app import deadline, link, trajectory
 from hopbudget.app.because import by_cause, by_hop, in_common
 from hopbudget.app.data import Learned, Scope, breached, learned
-from hopbudget.budgets.breaches import Breaches
+from hopbudget.budgets.blame.breaches import Breaches
+from hopbudget.budgets.numbers.paired import FEWEST_CLUSTERS
+from hopbudget.render.breaches import told
 from hopbudget.render.causes import NAME
 from hopbudget.units import count, plural, seconds, share
 
 _LEVERS_FROM: Final = 0.08
 _MOST_LEVERS: Final = 4
 _MOST_TRAITS: Final = 10
+_LINES: Final = " Lines: 95% intervals of the shares."
+_TOO_FEW: Final = f" Fewer than {FEWEST_CLUSTERS} sessions were late: too few for intervals."
 
 
 def page(scope: Scope) -> None:
@@ -70,16 +74,23 @@ def _causes(found: Breaches) -> None:
     columns = st.columns(2, gap="large")
     with columns[0]:
         st.subheader("Causes", anchor="causes")
-        told = ", ".join(f"{NAME.get(cause.kind, cause.kind)} {share(cause.share)}" for cause in found.causes)
-        st.altair_chart(by_cause(found).properties(description=f"Causes: {told}"))
+        words = ", ".join(
+            f"{NAME.get(cause.kind, cause.kind)} {share(cause.share)}"
+            + ("" if cause.low != cause.low else f" (95% {share(cause.low)} to {share(cause.high)})")
+            for cause in found.causes
+        )
+        st.altair_chart(by_cause(found).properties(description=f"Causes: {words}"))
         st.caption(
             f"Shares of the {seconds(found.excess_s)} that {plural(found.late, 'late one', 'late ones')} took over "
             "the typical; they add up to 100%. In brackets: how many have their largest part there."
+            + (_LINES if any(cause.low == cause.low for cause in found.causes) else _TOO_FEW)
         )
+        if found.told.hops:
+            st.caption(told(found))
     with columns[1]:
         st.subheader("Where", anchor="where")
-        told = ", ".join(f"{hop.name or 'between'} {share(hop.share)}" for hop in found.hops[:8])
-        st.altair_chart(by_hop(found).properties(description=f"Where: {told}"))
+        words = ", ".join(f"{hop.name or 'between'} {share(hop.share)}" for hop in found.hops[:8])
+        st.altair_chart(by_hop(found).properties(description=f"Where: {words}"))
         st.caption("The same seconds by hop and work, in the colours of their causes. Left of zero: time saved.")
 
 
@@ -88,8 +99,8 @@ def _shared(found: Breaches) -> None:
         return
     st.subheader("What breached ones have in common", anchor="common")
     shown = found.in_common[:_MOST_TRAITS]
-    told = "; ".join(f"{c.factor} {c.level} {100 * c.effect.difference:+.1f} points" for c in shown)
-    st.altair_chart(in_common(shown).properties(description=f"In common: {told}"))
+    words = "; ".join(f"{c.factor} {c.level} {100 * c.effect.difference:+.1f} points" for c in shown)
+    st.altair_chart(in_common(shown).properties(description=f"In common: {words}"))
     st.caption(found.caution + " Observed concurrency is what traffic did, no server's limit.")
     with st.expander(f"All {count(len(found.in_common))} comparisons"):
         st.dataframe(

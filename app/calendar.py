@@ -7,7 +7,7 @@ from typing import Final
 import altair as alt
 
 from hopbudget.app import look
-from hopbudget.budgets.objectives import Day
+from hopbudget.budgets.attainment.objectives import Day
 from hopbudget.units import count, share
 
 _HEIGHT: Final = 34

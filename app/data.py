@@ -13,29 +13,31 @@ from typing import Any, Final, Literal
 import numpy as np
 import streamlit as st
 
-from hopbudget import budgets, plans
-from hopbudget.budgets import answer, caps, fits, tokens
-from hopbudget.budgets.answer import Answer
-from hopbudget.budgets.breaches import Breaches, breaches
-from hopbudget.budgets.caps import Cap
-from hopbudget.budgets.causes import Causes
-from hopbudget.budgets.curve import Met
-from hopbudget.budgets.curve import curve as share_in_time
-from hopbudget.budgets.fits import Steps
-from hopbudget.budgets.knowledge import learn
-from hopbudget.budgets.pace import shares_waiting
+from hopbudget import budgets
+from hopbudget.budgets.attainment.spread import Spread, gap_spreads
+from hopbudget.budgets.blame.breaches import Breaches, breaches
+from hopbudget.budgets.blame.causes import Causes
+from hopbudget.budgets.blame.traits import MOST_LEVELS, running_at
+from hopbudget.budgets.feasibility.curve import Met
+from hopbudget.budgets.feasibility.curve import curve as share_in_time
+from hopbudget.budgets.feasibility.whatif import Change, WhatIf
+from hopbudget.budgets.feasibility.whatif import what_if as work_out
 from hopbudget.budgets.profile import Floats, Words
-from hopbudget.budgets.spread import Spread, gap_spreads
-from hopbudget.budgets.tokens import Pace
-from hopbudget.budgets.traits import MOST_LEVELS, running_at
-from hopbudget.budgets.whatif import Change, WhatIf
-from hopbudget.budgets.whatif import what_if as work_out
-from hopbudget.checking import ObjectiveResult, evaluate
-from hopbudget.configuring import Config, find, load
+from hopbudget.budgets.run_time import answer, caps, fits, tokens
+from hopbudget.budgets.run_time.answer import Answer
+from hopbudget.budgets.run_time.caps import Cap
+from hopbudget.budgets.run_time.fits import Steps
+from hopbudget.budgets.run_time.knowledge import learn
+from hopbudget.budgets.run_time.tokens import Pace
+from hopbudget.budgets.streams.pace import shares_waiting
+from hopbudget.config.configuring import Config, find, load
 from hopbudget.errors import UserError
-from hopbudget.explaining import Explained
+from hopbudget.objectives.checking import ObjectiveResult, evaluate
+from hopbudget.plans import files
+from hopbudget.reports.explaining import Explained
 from hopbudget.store import attributes, figures, queries
 from hopbudget.store.duck import Store
+from hopbudget.store.waiting import still_waiting
 
 _PATIENCE_S: Final = 10.0
 _KEPT: Final = 16
@@ -146,6 +148,13 @@ def extent(scope: Scope) -> tuple[Any, Any] | None:
     """The first and the last start."""
     with scope.source.store.reading() as con:
         return figures.extent(con, scope.where)
+
+
+@st.cache_data(show_spinner=False, max_entries=_KEPT)
+def cut_off(scope: Scope) -> dict[str, Any] | None:
+    """Streams that were cut off while they waited for their first token; None where there is none."""
+    with scope.source.store.reading() as con:
+        return still_waiting(con, scope.where)
 
 
 @st.cache_data(show_spinner=False, max_entries=_KEPT)
@@ -392,7 +401,7 @@ def plan_file(scope: Scope, question: Question) -> str:
     knowledge = learn(profile, question.deadline_s, question.percentile, question.binds)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plan.toml"
-        plans.write(path, plans.plan_dict(allocation(scope, question), scope.workload, knowledge))
+        files.write(path, files.plan_dict(allocation(scope, question), scope.workload, knowledge))
         return path.read_text(encoding="utf-8")
 
 

@@ -14,6 +14,7 @@ from hopbudget.units import parse_duration, parse_percentile, seconds
 
 _NAMED: Final = (50.0, 75.0, 90.0, 95.0, 99.0)
 _DEFAULT: Final = "p90"
+_ATTAINED: Final = "Percentiles here are attained: of all that ran, what failed never came in time."
 _TOO_NEAR: Final = 0.012
 
 
@@ -30,7 +31,7 @@ def slider(scope: Scope, binds: budgets.Binds = "last") -> float:
         named = f" ({choice})" if choice.startswith("p") else ""
         return seconds(choices[choice]) + named
 
-    chosen = st.select_slider("Deadline", list(choices), key=link.DEADLINE, format_func=words)
+    chosen = st.select_slider("Deadline", list(choices), key=link.DEADLINE, format_func=words, help=_ATTAINED)
     if unknown is not None:
         st.caption(f"The link's deadline {unknown!r} can't be read; write it like `12s` or `p90`.")
     return choices[str(chosen)]

@@ -8,7 +8,7 @@ import altair as alt
 from hopbudget.app import look
 from hopbudget.app.axis import time_axis
 from hopbudget.budgets import Allocation
-from hopbudget.budgets.curve import Met
+from hopbudget.budgets.feasibility.curve import Met
 from hopbudget.units import seconds, share
 
 _HEIGHT: Final = 210

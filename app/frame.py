@@ -7,9 +7,9 @@ from typing import Final
 
 import streamlit as st
 
-from hopbudget import sample
 from hopbudget.app import link
 from hopbudget.app.data import Holdings, Scope, Source, choices, holdings, size, source
+from hopbudget.demo import sample
 from hopbudget.store.duck import Store
 from hopbudget.units import count
 

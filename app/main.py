@@ -9,7 +9,7 @@ import streamlit as st
 
 from hopbudget.app import breaching, frame, link, overview, planning, states, streams
 from hopbudget.app.data import Scope
-from hopbudget.config import store_path
+from hopbudget.config.places import store_path
 from hopbudget.errors import UserError
 
 # Inline, because the emoji that Streamlit offers for this are fetched from elsewhere.

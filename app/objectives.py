@@ -7,8 +7,8 @@ import streamlit as st
 
 from hopbudget.app.calendar import attainment_by_day
 from hopbudget.app.data import Scope, configuration, objectives
-from hopbudget.checking import ObjectiveResult
 from hopbudget.errors import UserError
+from hopbudget.objectives.checking import ObjectiveResult
 from hopbudget.render import words
 
 _IN_A_ROW: Final = 3

@@ -19,9 +19,9 @@ from hopbudget.app.data import (
 )
 from hopbudget.app.strips import strips
 from hopbudget.app.trends import counts, lines, split
-from hopbudget.budgets.quantiles import clopper_pearson
-from hopbudget.budgets.spread import Spread
-from hopbudget.units import count, seconds, share
+from hopbudget.budgets.attainment.spread import Spread
+from hopbudget.budgets.numbers.quantiles import clopper_pearson
+from hopbudget.units import count, plural, seconds, share
 
 _NONE: Final = "(none)"
 _TREND: Final = {"p90_s": "Trajectory p90", "p50_s": "Trajectory p50", "ttft_p90_s": "TTFT p90"}
@@ -44,8 +44,8 @@ def page(scope: Scope) -> None:
 def _holds(scope: Scope, numbers: dict[str, Any]) -> str:
     words = [
         f"`{scope.source.path}`",
-        f"{count(numbers['trajectories'])} trajectories",
-        f"{count(numbers['hops'])} hops",
+        plural(numbers["trajectories"], "trajectory", "trajectories"),
+        plural(numbers["hops"], "hop", "hops"),
     ]
     ends = extent(scope)
     if ends is not None:
@@ -71,7 +71,7 @@ def _figures(numbers: dict[str, Any]) -> None:
         st.caption(f"of {count(times['n'])} that came out well")
     with columns[1]:
         st.metric("Trajectory p90", seconds(times["p90"]))
-        st.caption(f"p99 {seconds(times['p99'])}")
+        st.caption(f"p99 {seconds(times['p99'])}; of the same")
     with columns[2]:
         st.metric("Failed", share(failed / n) if n else "-")
         low, high = clopper_pearson(failed, n)
@@ -80,7 +80,8 @@ def _figures(numbers: dict[str, Any]) -> None:
         with column:
             st.metric(name, seconds(numbers[key]["p90"]))
             some = numbers[key]["n"]
-            st.caption(f"p50 {seconds(numbers[key]['p50'])}, n {count(some)}" if some else "not recorded")
+            said = f"p50 {seconds(numbers[key]['p50'])}; of {count(some)} that came out well"
+            st.caption(said if some else "not recorded")
 
 
 def _trend(scope: Scope) -> str | None:
@@ -146,7 +147,7 @@ def _split(numbers: dict[str, Any]) -> None:
 
 def _hops(scope: Scope, numbers: dict[str, Any]) -> None:
     st.subheader("Hops and work", anchor="hops")
-    st.caption("Each dot is one in fifty of what was observed. Heavy tick: p50. Light tick: p90.")
+    st.caption("Each dot is one in fifty of what came out well. Heavy tick: p50. Light tick: p90.")
     hops, works = hop_spreads(scope, "duration_s"), work_spreads(scope)
     columns = st.columns(2 if works else 1, gap="large")
     with columns[0]:

@@ -10,7 +10,7 @@ from hopbudget import budgets
 from hopbudget.app import allotted, deadline, link, what_fits, wondering
 from hopbudget.app.data import Question, Scope, allocation, curve, fitting, learned, plan_file
 from hopbudget.app.feasibility import feasibility_curve
-from hopbudget.units import count, seconds, share
+from hopbudget.units import count, plural, seconds, share
 
 _PERCENTILES: Final = ("50", "75", "90", "95", "99")
 _METHODS: Final[Mapping[str, str]] = {
@@ -81,7 +81,7 @@ def _show(scope: Scope, plan: budgets.Allocation, question: Question) -> None:
     st.subheader(f"{seconds(plan.deadline_s)}, allotted", anchor="allotted")
     told = ", ".join(f"{part.name} {seconds(part.size_s)}" for part in allotted.segments(plan))
     st.altair_chart(allotted.bar(plan).properties(description=f"Budgets: {told}"))
-    st.caption("Bars: the budget. Ticks: what was observed there, p50 heavy, p90 light.")
+    st.caption("Bars: the budget. Ticks: attained there, p50 heavy, p90 light; what failed there never ended.")
     st.altair_chart(allotted.beside_observed(plan).properties(description="Budgets beside what was observed"))
     if plan.stream is not None:
         _stream(plan.stream)
@@ -113,8 +113,9 @@ def _feasibility(plan: budgets.Allocation) -> None:
 def _interval(f: budgets.Feasibility) -> str:
     if not math.isfinite(f.min_deadline_low_s):
         return "so many failed that no deadline would do"
-    upper = seconds(f.min_deadline_high_s) if math.isfinite(f.min_deadline_high_s) else "beyond what was seen"
-    return f"95% interval {seconds(f.min_deadline_low_s)} to {upper}"
+    high, beside = f.min_deadline_high_s, f.min_deadline_s
+    upper = seconds(high, beside=beside) if math.isfinite(high) else "beyond what was seen"
+    return f"95% interval {seconds(f.min_deadline_low_s, beside=beside)} to {upper}"
 
 
 def _because(plan: budgets.Allocation) -> str:
@@ -145,7 +146,7 @@ def _foot(scope: Scope, plan: budgets.Allocation, question: Question) -> None:
     part = f", a part of {count(learned(scope).of)}" if learned(scope).sampled else ""
     columns = st.columns([4, 1], vertical_alignment="center")
     columns[0].caption(
-        f"Learned from {count(source.trajectories)} trajectories{part}{runs}"
+        f"Learned from {plural(source.trajectories, 'trajectory', 'trajectories')}{part}{runs}"
         + (f" of {', '.join(source.models)}" if source.models else "")
         + (f"; left out: {left_out}" if left_out else "")
         + ". Budgets are for blame and design, no hard stops: time left over is the next one's."

@@ -5,10 +5,11 @@ from typing import Any, Final
 import streamlit as st
 
 from hopbudget.app import link, look
-from hopbudget.app.data import PATIENCE, Scope, gaps, hop_spreads, stalled, stream
+from hopbudget.app.data import PATIENCE, Scope, cut_off, gaps, hop_spreads, stalled, stream
 from hopbudget.app.pacing import token_timeline, waits
 from hopbudget.app.strips import strips
-from hopbudget.budgets.spread import Spread
+from hopbudget.budgets.attainment.spread import Spread
+from hopbudget.render.report import still_waiting
 from hopbudget.units import count, seconds, share
 
 _BY: Final = {"hop": "by hop", "model": "by model"}
@@ -25,9 +26,11 @@ def page(scope: Scope) -> None:
             "decorators or clients, or with a tracer that records when the first chunk came.",
             icon=":material/graphic_eq:",
         )
+        _cut_off(scope, "streams")
         link.publish([], always=[link.WORKLOAD, link.WHERE])
         return
     _three(scope)
+    _cut_off(scope, "more streams")
     _waiting(scope)
     _stalls(scope)
     link.publish(["over", link.PACE, "split"], always=[link.WORKLOAD, link.WHERE, link.STREAM])
@@ -57,6 +60,12 @@ def _three(scope: Scope) -> None:
     if found.streams < found.of:
         words += f" Gaps are those of {count(found.streams)} of {count(found.of)} streams."
     st.caption(words)
+
+
+def _cut_off(scope: Scope, streams: str) -> None:
+    cut = cut_off(scope)
+    if cut is not None:
+        st.warning(still_waiting(cut, streams), icon=":material/hourglass_disabled:")
 
 
 def _spoken(title: str, spreads: list[Spread]) -> str:

@@ -7,7 +7,7 @@ import altair as alt
 
 from hopbudget.app import look
 from hopbudget.app.axis import TimeAxis, time_axis
-from hopbudget.budgets.spread import Spread
+from hopbudget.budgets.attainment.spread import Spread
 from hopbudget.units import count, seconds
 
 _ROW: Final = 46

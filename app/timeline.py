@@ -7,8 +7,8 @@ from typing import Any
 
 from hopbudget.app import look
 from hopbudget.budgets import Allocation
-from hopbudget.budgets.quantiles import FINISHED
-from hopbudget.budgets.spending import Spent, Step, hop_step, slots_of, spending, work_step
+from hopbudget.budgets.numbers.quantiles import FINISHED
+from hopbudget.budgets.splits.spending import Spent, Step, hop_step, slots_of, spending, work_step
 
 Row = Mapping[str, Any]
 

@@ -22,10 +22,10 @@ from hopbudget.app.data import (
 )
 from hopbudget.app.timeline import Timeline, longest, timeline
 from hopbudget.app.waterfall import in_sight, waterfall
-from hopbudget.budgets.breaches import Breaches, Late
+from hopbudget.budgets.blame.breaches import Breaches, Late
 from hopbudget.errors import UserError
-from hopbudget.explaining import Explained
 from hopbudget.render.causes import sentence
+from hopbudget.reports.explaining import Explained
 from hopbudget.units import count, seconds
 
 _LATE: Final = "breaches"

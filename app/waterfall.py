@@ -9,7 +9,7 @@ import altair as alt
 from hopbudget.app import look
 from hopbudget.app.axis import TimeAxis
 from hopbudget.app.timeline import Line, Timeline
-from hopbudget.budgets.spending import STREAM
+from hopbudget.budgets.splits.spending import STREAM
 from hopbudget.units import count, seconds
 
 WHOLE: Final = "all steps"

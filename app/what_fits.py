@@ -10,7 +10,7 @@ from hopbudget.app import look
 from hopbudget.app.axis import TimeAxis
 from hopbudget.app.data import Fits
 from hopbudget.budgets import Allocation
-from hopbudget.budgets.fits import Steps
+from hopbudget.budgets.run_time.fits import Steps
 from hopbudget.units import count, seconds, share
 
 _HEIGHT: Final = 150

@@ -9,7 +9,7 @@ from hopbudget import budgets
 from hopbudget.app import link
 from hopbudget.app.data import Scope, places, what_if
 from hopbudget.budgets import Allocation
-from hopbudget.budgets.whatif import Change, ChangeKind
+from hopbudget.budgets.feasibility.whatif import Change, ChangeKind
 from hopbudget.units import count, seconds, share
 
 PLACE: Final = "place"
@@ -56,7 +56,8 @@ def section(scope: Scope, plan: Allocation) -> None:
     figures[0].caption(f"95% {share(found.after.low)} to {share(found.after.high)}; now {share(found.before.share)}")
     figures[1].metric(f"Deadline that {plan.percentile:g}% would meet", seconds(found.min_after_s))
     figures[1].caption(
-        f"95% {seconds(found.min_after_low_s)} to {seconds(found.min_after_high_s)}; now {seconds(found.min_before_s)}"
+        f"95% {seconds(found.min_after_low_s, beside=found.min_after_s)} to "
+        f"{seconds(found.min_after_high_s, beside=found.min_after_s)}; now {seconds(found.min_before_s)}"
     )
     figures[2].metric("Changed", count(found.changed))
     figures[2].caption(f"in {count(found.trajectories)} trajectories")

@@ -12,14 +12,14 @@ from typing import Any, Final
 import numpy as np
 
 from bench.pipeline import HOPS, make
-from hopbudget import plans
 from hopbudget.budgets import Profile, allocate, deadline_at
 from hopbudget.budgets.allocate import LEAST_CAP_S
-from hopbudget.budgets.auto import Aim
-from hopbudget.budgets.knowledge import learn
 from hopbudget.budgets.population import population
-from hopbudget.budgets.slots import Times, slot_times
-from hopbudget.budgets.stream import final_hops
+from hopbudget.budgets.run_time.knowledge import learn
+from hopbudget.budgets.splits.auto import Aim
+from hopbudget.budgets.splits.slots import Times, slot_times
+from hopbudget.budgets.streams.stream import final_hops
+from hopbudget.plans import files
 from hopbudget.tracing.plan import Plan
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
@@ -88,7 +88,7 @@ def _plan(profile: Profile) -> list[str]:
     deadline_s = deadline_at(profile, 90)
     with tempfile.TemporaryDirectory(prefix="hopbudget-bench-") as folder:
         path = Path(folder) / "plan.toml"
-        plans.write(path, plans.plan_dict(allocate(profile, deadline_s), "pipeline", learn(profile, deadline_s)))
+        files.write(path, files.plan_dict(allocate(profile, deadline_s), "pipeline", learn(profile, deadline_s)))
         told = [
             subprocess.run([sys.executable, "-c", _LOAD, str(path)], capture_output=True, text=True, check=True).stdout
             for _ in range(7)

@@ -12,13 +12,13 @@ from typing import Any, Final
 import numpy as np
 
 from hopbudget.budgets import Allocation, Hops, Profile, Trajectories, Works, allocate, deadline_at
-from hopbudget.budgets.auto import in_time, succeeded
-from hopbudget.budgets.folds import Clusters
-from hopbudget.budgets.paired import Estimate, bootstrap
+from hopbudget.budgets.groups.folds import Clusters
+from hopbudget.budgets.numbers.paired import Estimate, bootstrap
 from hopbudget.budgets.population import population
 from hopbudget.budgets.profile import Bools, Floats, Words
-from hopbudget.budgets.slots import slot_times
-from hopbudget.budgets.stream import final_hops
+from hopbudget.budgets.splits.auto import in_time, succeeded
+from hopbudget.budgets.splits.slots import slot_times
+from hopbudget.budgets.streams.stream import final_hops
 
 HOPS: Final = 8
 MEDIANS_S: Final = (0.5, 3.5, 0.8, 2.6, 0.6, 1.7, 1.1, 2.2)

@@ -24,9 +24,9 @@ from hopbudget.budgets.allocation import (
     StreamBudget,
     Unit,
 )
-from hopbudget.budgets.causes import CAUSE_KINDS, CauseKind, Causes, Part, Reference, explain
+from hopbudget.budgets.blame.causes import CAUSE_KINDS, CauseKind, Causes, Part, Reference, explain
+from hopbudget.budgets.numbers.quantiles import attained_quantile, plain_quantile
 from hopbudget.budgets.profile import Hops, Profile, Trajectories, Works
-from hopbudget.budgets.quantiles import attained_quantile, plain_quantile
 
 __all__ = [
     "BINDS",

@@ -6,7 +6,6 @@ from typing import Final
 
 import numpy as np
 
-from hopbudget.budgets.across import run_bounds
 from hopbudget.budgets.allocation import (
     BINDS,
     METHODS,
@@ -22,15 +21,16 @@ from hopbudget.budgets.allocation import (
     SlotKind,
     Unit,
 )
-from hopbudget.budgets.auto import Aim, Way, cross_validate, held_out_success, succeeded
-from hopbudget.budgets.classes import unequal_classes
-from hopbudget.budgets.feasible import count_of, feasibility
-from hopbudget.budgets.folds import clusters, within_runs
+from hopbudget.budgets.feasibility.across import run_bounds
+from hopbudget.budgets.feasibility.feasible import count_of, feasibility
+from hopbudget.budgets.groups.classes import unequal_classes
+from hopbudget.budgets.groups.folds import clusters, within_runs
+from hopbudget.budgets.numbers.quantiles import attained, clopper_pearson
 from hopbudget.budgets.population import Population, usable_population
 from hopbudget.budgets.profile import Floats, Profile
-from hopbudget.budgets.quantiles import attained, clopper_pearson
-from hopbudget.budgets.slots import Times, slot_times
-from hopbudget.budgets.stream import final_hops
+from hopbudget.budgets.splits.auto import Aim, Way, cross_validate, held_out_success, succeeded
+from hopbudget.budgets.splits.slots import Times, slot_times
+from hopbudget.budgets.streams.stream import final_hops
 from hopbudget.budgets.telling import learned_from, notes_on, slot_row, stream_row
 
 LEAST_CAP_S: Final = 0.05
@@ -115,7 +115,7 @@ def allocate(
         ),
         kept=kept_share(times, budgets, give_s),
         learned_from=learned_from(profile, people, ~unknown, left_out, half_life_s=half_life_s, unit=unit),
-        notes=tuple(notes_on(times, rows, auto, asked=method == "auto") + notes),
+        notes=tuple(notes_on(times, rows, auto, asked=method == "auto", least_s=LEAST_CAP_S) + notes),
         answer_deadline_s=answer_deadline_s,
         auto=auto,
     )

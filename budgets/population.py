@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hopbudget.budgets.allocation import Binds, CannotAllocateError
+from hopbudget.budgets.numbers.quantiles import CENSORED, FINISHED, NEVER, among
 from hopbudget.budgets.profile import Bools, Floats, Ints, Profile
-from hopbudget.budgets.quantiles import CENSORED, FINISHED, NEVER, among
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,9 @@ class Hops:
     stalled_s: Floats  # by how much gaps of the stream passed its stall threshold, summed: max(1 s, 10 median gaps)
     consumer_s: Floats  # of the gaps, the time that the reader itself took between two chunks
     client_lag_s: Floats  # how late the event loop of the client ran
+    queue_s: Floats  # of the call that answered, by its inference server: waiting for the engine
+    prefill_s: Floats  # and reading the prompt
+    server_ttft_s: Floats  # and from its arrival to its first token
     outcome: Words
     limit_hit: Words  # which limit of ours ended it: first_token, stall, completion; "" for none
 

@@ -1,17 +1,20 @@
 """What a plan tells beside its budgets: how they were kept, what the stream's hold, what all of it was learned from."""
 
 import math
+from typing import Final
 
 import numpy as np
 
 from hopbudget.budgets.allocation import Auto, Binds, Learned, Slot, StreamBudget, Unit
-from hopbudget.budgets.distribution import distribution
+from hopbudget.budgets.numbers.distribution import distribution
+from hopbudget.budgets.numbers.quantiles import attained, effective_n
 from hopbudget.budgets.population import Population
 from hopbudget.budgets.profile import Bools, Profile
-from hopbudget.budgets.quantiles import attained, effective_n
-from hopbudget.budgets.slots import Times
-from hopbudget.budgets.stream import final_hops, stream_budget
-from hopbudget.budgets.stream_sizes import observe
+from hopbudget.budgets.splits.slots import Times
+from hopbudget.budgets.streams.sizes import observe
+from hopbudget.budgets.streams.stream import final_hops, stream_budget
+
+_NAMED: Final = 4
 
 
 def slot_row(times: Times, column: int, budget_s: float) -> Slot:
@@ -44,8 +47,11 @@ def stream_row(
     return None, []
 
 
-def notes_on(times: Times, rows: list[Slot], auto: Auto | None, *, asked: bool) -> list[str]:
-    """What a person should know about the budgets; `asked` says that `auto` was asked for."""
+def notes_on(times: Times, rows: list[Slot], auto: Auto | None, *, asked: bool, least_s: float) -> list[str]:
+    """What a person should know about the budgets; `asked` says that `auto` was asked for.
+
+    `least_s` are the seconds that a place gets at least.
+    """
     notes = []
     if len(times.names) == 1:
         notes.append(
@@ -55,6 +61,15 @@ def notes_on(times: Times, rows: list[Slot], auto: Auto | None, *, asked: bool) 
         notes.append("too few trajectories to hold any out: the equal split stands unchecked")
     elif auto is not None and not auto.beats_equal:
         notes.append("nothing beats an equal split here")
+    least = [row for row in rows if row.budget_s <= least_s * (1 + 1e-6)]
+    if least:
+        named = ", ".join(f"{row.slot} ({100 * row.visited:.0f}% come there)" for row in least[:_NAMED])
+        more = f" and {len(least) - _NAMED} more" if len(least) > _NAMED else ""
+        get = "gets" if len(least) == 1 else "get"
+        notes.append(
+            f"seconds do more elsewhere, so {named}{more} {get} {1000 * least_s:.0f} ms, the least there is: whoever "
+            "comes there goes over it, which is no fault of that hop"
+        )
     notes += [
         f"the budget of {row.slot} lies past a time-out recorded there: how long such a hop would have taken is unknown"
         for row in rows

@@ -15,8 +15,8 @@ from contextlib import nullcontext
 from openai import AsyncOpenAI
 
 import hopbudget as hb
-from hopbudget.demo_agent import LARGE, SMALL, research
-from hopbudget.demo_world import Turn
+from hopbudget.demo.agent import LARGE, SMALL, research
+from hopbudget.demo.world import Turn
 from hopbudget.endpoint import running
 
 

@@ -3,7 +3,7 @@
 import sys
 from typing import TYPE_CHECKING, Any
 
-from hopbudget.tracing import Reading, hop, pause, trajectory, watch, work
+from hopbudget.tracing import hop, pause, trajectory, watch, work
 
 if TYPE_CHECKING:
     from hopbudget.local import flush, init, processor
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         DeadlineExceeded,
         FirstTokenTimeout,
         HopRefused,
+        Reading,
         StallTimeout,
         TrajectoryAborted,
         all_of,

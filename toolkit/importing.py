@@ -20,7 +20,7 @@ from hopbudget.store.accounts import Account, OfTrace
 from hopbudget.store.duck import Store
 from hopbudget.store.importing import ImportResult
 from hopbudget.store.parquet import read_columns
-from hopbudget.units import count
+from hopbudget.units import count, plural
 
 _SHOWN_REJECTS = 10
 
@@ -87,14 +87,16 @@ def _held(account: Account, traces: Iterable[str]) -> OfTrace:
 def _say(result: ImportResult, store: Path) -> None:
     out = base.console()
     out.print(
-        f"{store}: added {count(result.trajectories)} trajectories, {count(result.hops)} hops and "
-        f"{count(result.works)} works from {count(result.spans)} spans in {count(result.files)} files."
+        f"{store}: added {plural(result.trajectories, 'trajectory', 'trajectories')}, "
+        f"{plural(result.hops, 'hop', 'hops')} and {plural(result.works, 'work', 'works')} from "
+        f"{plural(result.spans, 'span', 'spans')} in {plural(result.files, 'file', 'files')}."
     )
     if result.duplicates:
-        out.print(f"{count(result.duplicates)} spans were there already and were not added again.")
+        out.print(f"{plural(result.duplicates, 'span was', 'spans were')} there already and not added again.")
     if result.dropped_content:
         out.print(
-            f"{count(result.dropped_content)} content attributes (messages, prompts, tool arguments) were dropped."
+            f"{plural(result.dropped_content, 'content attribute', 'content attributes')} (messages, prompts, tool "
+            "arguments) dropped."
         )
     for reject in result.rejected[:_SHOWN_REJECTS]:
         out.print(Text(f"rejected  {reject.where}: {reject.reason}", style=base.OVER))

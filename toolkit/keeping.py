@@ -8,10 +8,10 @@ from pathlib import Path
 
 import duckdb
 
-from hopbudget import config_kinds
-from hopbudget.budgets.objectives import WINDOW_S
-from hopbudget.config import store_path
-from hopbudget.configuring import Config, find, load
+from hopbudget.budgets.attainment.objectives import WINDOW_S
+from hopbudget.config import kinds
+from hopbudget.config.configuring import Config, find, load
+from hopbudget.config.places import store_path
 from hopbudget.errors import Exit, UserError
 from hopbudget.render import base, words
 from hopbudget.store import keeping
@@ -32,7 +32,7 @@ def prune(
 ) -> int:
     """Say what is older and in no window, and with `yes` remove it; returns the exit code."""
     try:
-        age_s = config_kinds.WINDOW.read(older_than)
+        age_s = kinds.WINDOW.read(older_than)
     except ValueError as error:
         raise UserError(f"--older-than: {error}") from error
     config = _config(config_path)

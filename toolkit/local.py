@@ -18,8 +18,8 @@ try:
     from opentelemetry.sdk.resources import SERVICE_NAME, Resource
     from opentelemetry.sdk.trace import TracerProvider
 
-    from hopbudget.adopting import AdoptingProcessor
-    from hopbudget.export import EXIT_WAIT_S, SpoolProcessor
+    from hopbudget.recording.adopting import AdoptingProcessor
+    from hopbudget.recording.export import EXIT_WAIT_S, SpoolProcessor
 except ImportError as error:
     raise UserError(
         f"hopbudget.init needs {error.name}, which is missing. Install it: pip install 'hopbudget[local]'",

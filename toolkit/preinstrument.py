@@ -9,6 +9,6 @@ import os
 def begin() -> None:
     """Begin to record, if `hopbudget trace` started this program."""
     if "HOPBUDGET_TRACE_STORE" in os.environ:
-        from hopbudget.launched import begin as begin_recording
+        from hopbudget.recording.launched import begin as begin_recording
 
         begin_recording()

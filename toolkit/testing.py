@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from hopbudget.errors import Exit, UserError
-from hopbudget.recorded import Hop, hop_of, tree_of
+from hopbudget.recording.recorded import Hop, hop_of, tree_of
 from hopbudget.tracing import scope
 from hopbudget.tracing.clock import NANOSECONDS, Clock
 

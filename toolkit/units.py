@@ -6,6 +6,8 @@ import re
 from hopbudget.errors import UserError
 
 _UNIT_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_WRITTEN = ((0.9995, 0.001, "ms"), (120.0, 1.0, "s"), (7200.0, 60.0, "min"), (math.inf, 3600.0, "h"))
+"""Below how many seconds, the seconds in a unit, and the unit."""
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|min|m|h|d|)\s*", re.IGNORECASE)
 _PERCENTILE = re.compile(r"\s*p(\d+(?:\.\d+)?)\s*", re.IGNORECASE)
 
@@ -30,8 +32,11 @@ def parse_percentile(text: str) -> float | None:
     return percentile
 
 
-def seconds(value: float | None, *, signed: bool = False) -> str:
-    """A duration in the unit a person would use, three significant figures; "-" when it was not observed."""
+def seconds(value: float | None, *, signed: bool = False, beside: float | None = None) -> str:
+    """A duration in the unit a person would use, three significant figures; "-" when it was not observed.
+
+    `beside` is a duration in the same line, whose unit is taken.
+    """
     if value is None or math.isnan(value):
         return "-"
     sign = "+" if signed and value >= 0 else "-" if value < 0 else ""
@@ -40,13 +45,9 @@ def seconds(value: float | None, *, signed: bool = False) -> str:
         return "never"
     if size == 0:
         return f"{sign}0 s"
-    if size < 0.9995:
-        return f"{sign}{_three(size * 1e3)} ms"
-    if size < 120:
-        return f"{sign}{_three(size)} s"
-    if size < 7200:
-        return f"{sign}{_three(size / 60)} min"
-    return f"{sign}{_three(size / 3600)} h"
+    like = size if beside is None or not math.isfinite(beside) or beside == 0 else abs(beside)
+    unit_s, unit = next((unit_s, unit) for below_s, unit_s, unit in _WRITTEN if like < below_s)
+    return f"{sign}{_three(size / unit_s)} {unit}"
 
 
 def share(value: float | None) -> str:

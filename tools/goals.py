@@ -20,12 +20,12 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # for bench.pipeline
 
 from hopbudget import budgets  # noqa: E402
-from hopbudget.budgets.backtest import Backtest, backtest  # noqa: E402
-from hopbudget.budgets.backtest_splits import Named  # noqa: E402
-from hopbudget.budgets.drift_trials import alarm_after, false_alarms  # noqa: E402
-from hopbudget.budgets.paired import Estimate  # noqa: E402
+from hopbudget.budgets.backtests.backtest import Backtest, backtest  # noqa: E402
+from hopbudget.budgets.backtests.splits import Named  # noqa: E402
+from hopbudget.budgets.drifts.trials import alarm_after, false_alarms  # noqa: E402
+from hopbudget.budgets.numbers.paired import Estimate  # noqa: E402
 from hopbudget.budgets.profile import Profile, Works  # noqa: E402
-from hopbudget.reading import Selection, one_workload  # noqa: E402
+from hopbudget.reports.reading import Selection, one_workload  # noqa: E402
 from hopbudget.store import queries  # noqa: E402
 
 PAGE: Final = ROOT / "docs" / "backtest.md"

@@ -7,9 +7,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from hopbudget import demo, demo_agent, demo_hang
-from hopbudget.explaining import of_profile
+from hopbudget.demo import agent, hang, showing
 from hopbudget.render import base, causes
+from hopbudget.reports.explaining import of_profile
 from hopbudget.store import queries
 from hopbudget.store.duck import Store
 
@@ -33,10 +33,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "traces.duckdb"
         whole = console()
-        demo.run(store, console=whole)
+        showing.run(store, console=whole)
         save(whole, "demo.svg", "hopbudget demo")
         with Store(store).reading() as con:
-            profile = queries.profile(con, queries.Where(workload=demo_agent.WORKLOAD))
+            profile = queries.profile(con, queries.Where(workload=agent.WORKLOAD))
             short = {row["trace_id"] for row in queries.trajectory_rows(con, queries.Where()) if row["hop_count"] <= 11}
             slowest = max((row for row in of_profile(profile) if row.trace_id in short), key=lambda row: row.excess_s)
             detail = queries.trajectory(con, slowest.trace_id)
@@ -44,9 +44,9 @@ def main() -> None:
         one.print(Text(f"$ hopbudget explain {slowest.trace_id[:8]}", style="bold"))
         causes.one(one, detail, slowest)
         save(one, "explain.svg", "hopbudget explain")
-    hang = console()
-    demo_hang.run(None, console=hang)
-    save(hang, "hang.svg", "hopbudget demo --fault hang")
+    hanging = console()
+    hang.run(None, console=hanging)
+    save(hanging, "hang.svg", "hopbudget demo --fault hang")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from PIL import Image
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from hopbudget import sample
+from hopbudget.demo import sample
 from hopbudget.store.duck import Store
 
 ROOT = Path(__file__).resolve().parent.parent

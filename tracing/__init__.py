@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hopbudget.tracing.decorators import hop, pause, trajectory, work
 from hopbudget.tracing.hops import watch
-from hopbudget.tracing.reading import Reading, Usage
 
 if TYPE_CHECKING:
     from hopbudget.tracing.asking import (
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from hopbudget.tracing.midstream import recovering
     from hopbudget.tracing.pressure import on_pressure
     from hopbudget.tracing.propagate import environment
+    from hopbudget.tracing.reading import Reading, Usage
     from hopbudget.tracing.remaining import propagate_to
     from hopbudget.tracing.terms import deadline_status, disable, enable
     from hopbudget.tracing.threads import carry
@@ -108,6 +108,7 @@ _LATER: Final = {
     "midstream": ("recovering",),
     "pressure": ("on_pressure",),
     "propagate": ("environment",),
+    "reading": ("Reading", "Usage"),
     "remaining": ("propagate_to",),
     "terms": ("deadline_status", "disable", "enable"),
     "threads": ("carry",),

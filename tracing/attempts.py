@@ -72,6 +72,13 @@ class Attempt:
         self._clock = StreamClock(format=format, fixed=format is not None)
         self._events = False
 
+    @property
+    def so_far(self) -> str:
+        """What had come of it before its first token, in words."""
+        if self.stream is None:
+            return "no response"
+        return f"{len(self.pieces)} chunks without a token" if self.pieces else "an open response and nothing else"
+
     async def first_token(self) -> None:
         """Returns when the first generated token is there. Cancelled, or failing, it leaves nothing open."""
         self.began_ns = setup.clock.now_ns()

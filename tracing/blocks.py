@@ -1,6 +1,5 @@
 """What can be open: a trajectory, a hop, a work, a pause. Each is one span, ended exactly once on every way out."""
 
-import math
 from _thread import get_ident
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -10,17 +9,22 @@ from opentelemetry.trace import NoOpTracer, Span, SpanKind, Status, StatusCode, 
 
 from hopbudget.tracing import scope
 from hopbudget.tracing import vocabulary as v
-from hopbudget.tracing.deadline import Deadline, current, within
 from hopbudget.tracing.follow import follow, is_stream
-from hopbudget.tracing.limits_trajectory import TrajectoryGuard
-from hopbudget.tracing.metrics import instruments
+from hopbudget.tracing.later import Later
 from hopbudget.tracing.outcomes import of_exception
-from hopbudget.tracing.terms import NO_TERMS, Terms
 from hopbudget.tracing.vocabulary import Outcome
 
 if TYPE_CHECKING:
+    from hopbudget.tracing import deadline as deadlines
+    from hopbudget.tracing import limits_trajectory as limits
+    from hopbudget.tracing import managers, metrics
+    from hopbudget.tracing.deadline import Deadline
     from hopbudget.tracing.limits_guard import Guard
     from hopbudget.tracing.limits_waits import Wait
+    from hopbudget.tracing.terms import Terms
+else:
+    deadlines, limits, metrics = Later("deadline"), Later("limits_trajectory"), Later("metrics")
+    managers = Later("managers")
 
 NOBODY: Final = NoOpTracer()
 """Starts spans where nothing is recorded, and a deadline or limits are to be held."""
@@ -36,18 +40,26 @@ class Block:
     )  # fmt: skip
 
     def __init__(
-        self, tracer: Tracer, name: str, kind: SpanKind, attributes: Mapping[str, Any], *, place: bool
+        self,
+        tracer: Tracer,
+        name: str,
+        kind: SpanKind,
+        attributes: Mapping[str, Any],
+        *,
+        place: bool,
+        parent: Context | None = None,
     ) -> None:
+        """`parent`: the current context, where it is known."""
         self.now_ns = scope.setup.clock.now_ns
-        self.parent = get_current()
+        self.parent = get_current() if parent is None else parent
         above: Any = self.parent.get(scope.PLACE)
         # A trajectory is one by itself, wherever it begins.
         if above is None and not isinstance(self, TrajectoryBlock):
             self.parent = scope.sheltered(self.parent)
             above = self.parent.get(scope.PLACE)
         self.trajectory: TrajectoryBlock | None = above.trajectory if above is not None else None
-        self.anchor_ns: int = above.anchor_ns if above is not None else scope.setup.clock.anchor_ns()
         self.started_ns = self.now_ns()
+        self.anchor_ns: int = above.anchor_ns if above is not None else scope.setup.clock.anchor_ns(self.started_ns)
         self.span = tracer.start_span(
             name,
             context=self.parent,
@@ -60,8 +72,10 @@ class Block:
         """Holds its limits, if it has any."""
         self.wait: Wait | None = None
         """In which its body is held to them."""
-        context = set_span_in_context(self.span, self.parent)
-        self.context: Context = Context({**context, scope.PLACE: self}) if place else context
+        self.context: Context = set_span_in_context(self.span, self.parent)
+        if place:
+            # Nobody else's yet. Contexts refuse to be written to, and a copy takes as long again.
+            dict.__setitem__(self.context, scope.PLACE, self)
         scope.open_blocks[id(self)] = self
 
     def awaits(self) -> None:
@@ -74,10 +88,11 @@ class Block:
         raise NotImplementedError
 
     def returned(self, result: Any) -> Any:
-        """The body returned this. A stream keeps the block open until it ends, and may come back wrapped."""
+        """The body returned this. A stream, or a manager, keeps the block open until it ends."""
         if is_stream(result):
             return follow(result, self)
-        self.left(None)
+        if result is None or not managers.waits(result, self):
+            self.left(None)
         return result
 
     # A generator's life, which is a block's too (`handle.Follower`) -------------------------------------------
@@ -148,7 +163,7 @@ class TrajectoryBlock(SpanBlock):
     __slots__ = ("accounted", "deadline", "decisions", "last_outcome", "open_hops", "thread")
 
     def __init__(
-        self, tracer: Tracer, name: str, attributes: Mapping[str, Any], deadline: Deadline | None = None
+        self, tracer: Tracer, name: str, attributes: Mapping[str, Any], deadline: "Deadline | None" = None
     ) -> None:
         self.deadline = deadline
         self.decisions: list[str] = []
@@ -159,10 +174,7 @@ class TrajectoryBlock(SpanBlock):
         super().__init__(tracer, f"{v.INVOKE_AGENT} {name}", SpanKind.INTERNAL, attributes, place=True)
         self.trajectory = self
         if deadline is not None:
-            deadline.trajectory = self
-            self.context = within(deadline, self.context)
-            if deadline.terms is not None and deadline.terms.mode != "observe":
-                self.guard = TrajectoryGuard(self, deadline, deadline.terms.mode)
+            limits.take_hold(self, deadline)
         scope.open_trajectories[id(self)] = self
 
     def close(self) -> None:
@@ -182,7 +194,7 @@ class TrajectoryBlock(SpanBlock):
         if self.ended_already or not self.span.is_recording():
             return
         self.span.set_attributes({v.INTERVENED: True, v.DECISIONS: self.decisions})
-        meters = instruments()
+        meters = metrics.instruments()
         if meters is not None:
             meters.interventions.add(1, {**self.accounted, v.DECISION: decision.rpartition(": ")[2]})
 
@@ -202,7 +214,7 @@ class PauseBlock(SpanBlock):
     __slots__ = ("_deadline",)
 
     def __init__(
-        self, tracer: Tracer, name: str, kind: SpanKind, attributes: Mapping[str, Any], *, deadline: Deadline | None
+        self, tracer: Tracer, name: str, kind: SpanKind, attributes: Mapping[str, Any], *, deadline: "Deadline | None"
     ) -> None:
         super().__init__(tracer, name, kind, attributes)
         self._deadline = deadline
@@ -245,16 +257,13 @@ def begin_trajectory(
     run: str | None,
     session: str | None,
     attributes: Mapping[str, Any] | None,
-    terms: Terms,
+    terms: "Terms",
     max_steps: int | None = None,
 ) -> Block | None:
     """Open a trajectory; None while nothing is recorded and no deadline or limit is in it."""
     tracer = scope.tracer()
-    outer = current() if scope.setup.limited else None
-    deadline = None
-    if outer is not None or _says_something(terms):
-        deadline = Deadline(terms.deadline_s, terms, outer=outer)
-        deadline.hint = terms.max_steps if max_steps is None else max_steps
+    deadline = limits.deadline_of(terms, max_steps) if scope.setup.limited or not terms.silent else None
+    if deadline is not None:
         tracer = tracer or NOBODY
     if tracer is None:
         return None
@@ -268,29 +277,8 @@ def begin_trajectory(
     if session is not None:
         own[v.CONVERSATION_ID] = session
     if deadline is not None:
-        own.update(_held_to(deadline, terms))
+        own.update(limits.attributes(deadline, terms))
     return TrajectoryBlock(tracer, name, {**(attributes or {}), **own}, deadline)
-
-
-def _says_something(terms: Terms) -> bool:
-    return terms is not NO_TERMS and (
-        terms.deadline_s < math.inf
-        or terms.mode != "observe"
-        or terms.plan is not None
-        or bool(terms.hops)
-        or terms.max_steps is not None
-    )
-
-
-def _held_to(deadline: Deadline, terms: Terms) -> dict[str, Any]:
-    found: dict[str, Any] = {v.ENFORCE: terms.mode}
-    remaining_s = deadline.remaining_s()
-    if remaining_s < math.inf:
-        # What is left by now of a deadline from outside, the own one else to the digit.
-        found[v.DEADLINE] = terms.deadline_s if deadline.outer is None else min(terms.deadline_s, remaining_s)
-    if terms.plan is not None:
-        found[v.PLAN] = terms.plan.id
-    return found
 
 
 def begin_work(name: str) -> Block | None:
@@ -305,7 +293,7 @@ def begin_work(name: str) -> Block | None:
 def begin_pause(name: str) -> Block | None:
     """Open a pause; None while nothing is recorded."""
     tracer = scope.tracer()
-    deadline = current() if scope.setup.limited else None
+    deadline = deadlines.current() if scope.setup.limited else None
     if deadline is not None:
         tracer = tracer or NOBODY
     if tracer is None:

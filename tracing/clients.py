@@ -7,6 +7,7 @@ transport of its own is wrapped at the functions its users call.
 
 import functools
 import inspect
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from opentelemetry.context import attach, get_current
 
 from hopbudget.tracing import vocabulary as v
 from hopbudget.tracing.imports import Hooks
+from hopbudget.tracing.include_usage import asked_for, asking, send, send_async
 from hopbudget.tracing.limits_errors import DeadlineExceeded
 from hopbudget.tracing.limits_sockets import lower, sleeps_ours
 from hopbudget.tracing.limits_steps import entered, left, over
@@ -26,6 +28,7 @@ from hopbudget.tracing.reading import Format, get, word
 from hopbudget.tracing.remaining import add_remaining
 from hopbudget.tracing.requests import Request, begin_request, current_request
 from hopbudget.tracing.scope import recorder_failed
+from hopbudget.tracing.transports import HANDLERS, teller
 
 
 class Route(NamedTuple):
@@ -71,13 +74,16 @@ FUNCTIONS: Final = {
 _PORTS: Final = {"https": 443, "http": 80}
 
 
-def instrument() -> None:
+def instrument(*, include_usage: bool | None = None) -> None:
     """Make every model call of the openai, anthropic and litellm clients a hop, also of those imported later.
 
-    A call inside of a hop is that hop's call; any other is a hop by itself. Calling it again changes nothing.
+    A call inside of a hop is that hop's call; any other is a hop by itself. Calling it again changes nothing else than
+    `include_usage`: ask for the usage of streamed chat completions too, where the user says nothing of it; None is what
+    HOPBUDGET_INCLUDE_USAGE says. The chunk that comes only because of it is not shown to the application.
     """
     with _lock:
         _State.recorded = True
+        _State.include_usage = asked_for(os.environ) if include_usage is None else include_usage
         _hooks.install(_APPLY)
 
 
@@ -93,7 +99,7 @@ def hold() -> None:
 def uninstrument() -> None:
     """Take back what `instrument` did: the clients are as they were."""
     with _lock:
-        _State.recorded = False
+        _State.recorded = _State.include_usage = False
         _hooks.remove()
         while _patches:
             _patches.pop().undo()
@@ -105,9 +111,10 @@ def is_instrumented() -> bool:
 
 
 class _State:
-    """Whether requests are hops also outside of hops."""
+    """Whether requests are hops also outside of hops, and ask for usage."""
 
     recorded = False
+    include_usage = False
 
 
 # Wrapping ----------------------------------------------------------------------------------------------------------
@@ -154,10 +161,17 @@ def _apply_functions(module: ModuleType) -> None:
                 _patch(owner, name, functools.partial(_function, format=format))
 
 
+def _apply_handlers(module: ModuleType) -> None:
+    for name in HANDLERS[module.__name__]:
+        if hasattr(module, name):
+            _patch(getattr(module, name), "post", _post)
+
+
 _APPLY: Final[dict[str, Callable[[ModuleType], None]]] = {
     "openai._base_client": _apply_stainless,
     "anthropic._base_client": _apply_stainless,
     **dict.fromkeys(FUNCTIONS, _apply_functions),
+    **dict.fromkeys(HANDLERS, _apply_handlers),
 }
 """What to do with each module once it is imported."""
 
@@ -181,16 +195,26 @@ def _wrapper(plain: Any, call: Callable[..., Any], call_async: Callable[..., Any
 
 def _request(plain: Any) -> Any:
     def call(client: Any, cast_to: Any, options: Any, *args: Any, **kwargs: Any) -> Any:
-        request = _begin(client, options, bool(kwargs.get("stream")))
+        stream = bool(kwargs.get("stream"))
+        request = _begin(client, options, stream)
         if request is None:
             return plain(client, cast_to, options, *args, **kwargs)
-        return _run(request, bool(kwargs.get("stream")), plain, client, cast_to, options, *args, **kwargs)
+        asked = asking(request, client, options) if stream and _State.include_usage else None
+        if asked is not None:
+            return _run(request, stream, send, plain, asked, client, cast_to, options, *args, **kwargs)
+        return _run(request, stream, plain, client, cast_to, options, *args, **kwargs)
 
     async def call_async(client: Any, cast_to: Any, options: Any, *args: Any, **kwargs: Any) -> Any:
-        request = _begin(client, options, bool(kwargs.get("stream")))
+        stream = bool(kwargs.get("stream"))
+        request = _begin(client, options, stream)
         if request is None:
             return await plain(client, cast_to, options, *args, **kwargs)
-        return await _run_async(request, bool(kwargs.get("stream")), plain, client, cast_to, options, *args, **kwargs)
+        asked = asking(request, client, options) if stream and _State.include_usage else None
+        if asked is not None:
+            return await _run_async(
+                request, stream, send_async, plain, asked, client, cast_to, options, *args, **kwargs
+            )
+        return await _run_async(request, stream, plain, client, cast_to, options, *args, **kwargs)
 
     return _wrapper(plain, call, call_async)
 
@@ -332,6 +356,20 @@ def _build(plain: Any) -> Any:
         return request
 
     return _wrapper(plain, call, call)
+
+
+def _post(plain: Any) -> Any:
+    tell = teller(plain)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = tell(args, kwargs)  # type: ignore[assignment]
+        return plain(*args, **kwargs)
+
+    async def call_async(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = tell(args, kwargs)  # type: ignore[assignment]
+        return await plain(*args, **kwargs)
+
+    return _wrapper(plain, call, call_async)
 
 
 def _signs(client: Any) -> bool:

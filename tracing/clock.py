@@ -17,9 +17,9 @@ class Clock:
         self.now_ns = now_ns
         self.wall_ns = wall_ns
 
-    def anchor_ns(self) -> int:
-        """What must be added to a monotonic time to get nanoseconds since 1970."""
-        return self.wall_ns() - self.now_ns()
+    def anchor_ns(self, now_ns: int) -> int:
+        """What must be added to a monotonic time to get nanoseconds since 1970; `now_ns` is that of now."""
+        return self.wall_ns() - now_ns
 
 
 def seconds(ns: int) -> float:

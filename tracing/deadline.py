@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hopbudget.tracing.hops import HopBlock
     from hopbudget.tracing.limits_guard import Guard
     from hopbudget.tracing.terms import Terms
+    from hopbudget.tracing.visits import Visit
 
 
 class Deadline:
@@ -29,8 +30,8 @@ class Deadline:
     """
 
     __slots__ = (
-        "_at_ns", "_pause_ns", "_paused_ns", "_pauses", "fallen", "hint", "ledger", "open_guards", "outer", "pressure",
-        "started_ns", "terms", "trajectory", "visit",
+        "_pause_ns", "_paused_ns", "_pauses", "alone", "fallen", "falls_ns", "hint", "ledger", "open_guards", "outer",
+        "pressure", "started_ns", "terms", "trajectory", "visit", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -55,12 +56,16 @@ class Deadline:
         """Whose it is; None where another process began it, and once it has ended."""
         self.ledger = Ledger(self.started_ns)
         """What its hops took so far."""
-        self._at_ns = math.inf if deadline_s == math.inf else self.started_ns + round(deadline_s * NANOSECONDS)
+        self.falls_ns = math.inf if deadline_s == math.inf else self.started_ns + round(deadline_s * NANOSECONDS)
         """When it falls by itself, if no pause goes on."""
         self.fallen = False
         """Whether something was ended because it had passed."""
         self.open_guards: set[Guard] | None = None
         """Those of its open hops, if they are of interest to whoever holds the trajectory's own body."""
+        self.watched: bool = outer is not None and outer.watched
+        """Whether they are, here or in a trajectory around."""
+        self.alone: bool = outer is None
+        """Whether `falls_ns` is all there is to it: nothing around, and no pause."""
         self._paused_ns = 0
         self._pauses = 0
         self._pause_ns = 0
@@ -69,7 +74,10 @@ class Deadline:
     @property
     def at_ns(self) -> float:
         """When it falls, in nanoseconds of the monotonic clock, if no pause goes on; `math.inf` for never."""
-        own = self._at_ns
+        own = self.falls_ns
+        # Every hop passes here, some more than once.
+        if self.alone:
+            return own
         if self._pauses:
             own += scope.setup.clock.now_ns() - self._pause_ns
         return own if self.outer is None else min(own, self.outer.at_ns)
@@ -91,6 +99,7 @@ class Deadline:
         if not self._pauses:
             self._pause_ns = scope.setup.clock.now_ns()
         self._pauses += 1
+        self.alone = False
         if self.outer is not None:
             self.outer.pause()
 
@@ -101,7 +110,8 @@ class Deadline:
             if not self._pauses:
                 stood_ns = scope.setup.clock.now_ns() - self._pause_ns
                 self._paused_ns += stood_ns
-                self._at_ns += stood_ns
+                self.falls_ns += stood_ns
+                self.alone = self.outer is None
         if self.outer is not None:
             self.outer.resume()
 
@@ -128,6 +138,7 @@ class Deadline:
     def watch_hops(self) -> None:
         """Know from now on whether a hop is waited for."""
         self.open_guards = set()
+        self.watched = True
 
     def hop_waits(self) -> bool:
         """Whether a hop is waited for right now, and can be ended."""
@@ -139,13 +150,13 @@ class Deadline:
         if self.outer is not None and self.outer.at_ns <= self.at_ns:
             self.outer.fell()
 
-    def end_hop(self, took: Took) -> None:
-        """A hop has ended, and took this; those who wait are told again."""
-        self.ledger.add(took)
+    def end_hop(self, visit: "Visit", name: str) -> None:
+        """A call of the hops of this name has ended; those who wait are told again."""
+        self.ledger.add(visit, name)
         if self.pressure is not None:
             self.pressure(self)
         if self.outer is not None:
-            self.outer.end_hop(took)
+            self.outer.end_hop(visit, name)
 
     def budget_s(self, name: str | None) -> float | None:
         """What the plan allots to the hops of this name, or to work, in seconds; None where it says nothing of them."""

@@ -13,19 +13,25 @@ from opentelemetry.context import Context, attach, get_current
 
 from hopbudget.tracing import scope
 from hopbudget.tracing.blocks import Block, begin_pause, begin_trajectory, begin_work
-from hopbudget.tracing.drive import driver, driver_async
-from hopbudget.tracing.handle import Handle
 from hopbudget.tracing.hops import begin_hop
+from hopbudget.tracing.later import Later
 from hopbudget.tracing.limits_errors import DeadlineExceeded
-from hopbudget.tracing.limits_guard import NOTHING_ASKED, Asked
-from hopbudget.tracing.limits_steps import left, over
-from hopbudget.tracing.limits_waits import Wait
-from hopbudget.tracing.modes import HopTerms, Mode, read_mode
 from hopbudget.tracing.scope import recorder_failed
-from hopbudget.tracing.terms import check_arguments, positive, terms
 
 if TYPE_CHECKING:
+    from hopbudget.tracing import drive, limits_steps
+    from hopbudget.tracing import handle as handles
+    from hopbudget.tracing import limits_asked as asking
+    from hopbudget.tracing import limits_trajectory as limits
+    from hopbudget.tracing import terms as _terms
+    from hopbudget.tracing.handle import Handle
+    from hopbudget.tracing.limits_asked import Asked
+    from hopbudget.tracing.limits_waits import Wait
+    from hopbudget.tracing.modes import Mode
     from hopbudget.tracing.plan import Plan
+else:
+    drive, handles, limits_steps = Later("drive"), Later("handle"), Later("limits_steps")
+    asking, limits, _terms = Later("limits_asked"), Later("limits_trajectory"), Later("terms")
 
 F = TypeVar("F")
 Attribute = str | bool | int | float | Sequence[str] | Sequence[bool] | Sequence[int] | Sequence[float]
@@ -135,12 +141,12 @@ def _hold(block: Block, *, looped: bool) -> None:
         raise due
 
 
-def _reached(wait: Wait, exc: BaseException | None) -> DeadlineExceeded | None:
+def _reached(wait: "Wait", exc: BaseException | None) -> DeadlineExceeded | None:
     """The body ended: the limit that is to be raised, if one was why."""
     if exc is None:
-        over(wait)
+        limits_steps.over(wait)
         return None
-    return left(wait, exc)
+    return limits_steps.left(wait, exc)
 
 
 def _in_generator(frame: FrameType | None) -> bool:
@@ -163,9 +169,9 @@ def _decorate(function: Any, begin: Callable[[], Block | None]) -> Any:
     if isinstance(function, type) or not callable(function):
         raise TypeError(f"decorate a function or method, not {function!r}")
     if inspect.isasyncgenfunction(function):
-        wrapper: Any = driver_async(_starter(function, begin, awaits=True))
+        wrapper: Any = drive.driver_async(_starter(function, begin, awaits=True))
     elif inspect.isgeneratorfunction(function):
-        wrapper = driver(_starter(function, begin))
+        wrapper = drive.driver(_starter(function, begin))
     elif inspect.iscoroutinefunction(function):
         wrapper = _coroutine(function, begin)
     else:
@@ -176,7 +182,7 @@ def _decorate(function: Any, begin: Callable[[], Block | None]) -> Any:
 def _starter(
     function: Callable[..., Any], begin: Callable[[], Block | None], *, awaits: bool = False
 ) -> Callable[..., Any]:
-    def start(*args: Any, **kwargs: Any) -> tuple[Any, Handle, Context | None]:
+    def start(*args: Any, **kwargs: Any) -> "tuple[Any, Handle, Context | None]":
         generator = function(*args, **kwargs)
         try:
             block = begin()
@@ -185,12 +191,12 @@ def _starter(
                 generator.close()
             raise
         if block is None:
-            return generator, Handle(), None
+            return generator, handles.Handle(), None
         if block.guard is not None:
             block.guard.steps()
         if awaits:
             _awaits(block)
-        return generator, Handle(block), block.context
+        return generator, handles.Handle(block), block.context
 
     return start
 
@@ -200,7 +206,8 @@ def _plain(function: Callable[..., Any], begin: Callable[[], Block | None]) -> C
         block = begin()
         if block is None:
             return function(*args, **kwargs)
-        if block.guard is not None:
+        guard = block.guard
+        if guard is not None and guard.late:
             _hold(block, looped=False)
         outside = get_current()
         attach(block.context)
@@ -233,12 +240,17 @@ def _coroutine(function: Callable[..., Any], begin: Callable[[], Block | None]) 
 
 async def _awaited(coroutine: Any, block: Block) -> Any:
     _awaits(block)
-    if block.guard is not None:
+    guard = block.guard
+    if guard is not None and guard.enforced:
         try:
-            _hold(block, looped=True)
-        except DeadlineExceeded:
+            due = guard.hold(looped=True)
+        except Exception:
+            recorder_failed()
+            due = None
+        if due is not None:
             coroutine.close()
-            raise
+            _left(block, due)
+            raise due
     outside, inside = get_current(), block.context
     attach(inside)
     try:
@@ -253,8 +265,11 @@ async def _awaited(coroutine: Any, block: Block) -> Any:
             raise reached from exc
         raise
     attach(outside)
-    if block.wait is not None:
-        over(block.wait)
+    wait = block.wait
+    if wait is not None:
+        if wait.fired is not None:
+            limits_steps.over(wait)
+        wait.asked_ns = 0
     return _returned(block, result)
 
 
@@ -273,7 +288,7 @@ def trajectory(
     attributes: Mapping[str, Attribute] | None = None,
     deadline_s: float | None = None,
     plan: "str | os.PathLike[str] | Plan | None" = None,
-    enforce: Mode | None = None,
+    enforce: "Mode | None" = None,
     max_steps: int | None = None,
 ) -> Span:
     """One agent run that serves one request: decorate the function that does it, or open it around the code.
@@ -287,7 +302,9 @@ def trajectory(
     from the environment, `hopbudget.toml` and the plan. Raises TypeError or ValueError for a value that is none.
     """
     _named(name, "trajectory")
-    check_arguments(deadline_s=deadline_s, plan=plan, enforce=enforce, max_steps=max_steps)
+    if (deadline_s, plan, enforce, max_steps) != (None, None, None, None):
+        _terms.check_arguments(deadline_s=deadline_s, plan=plan, enforce=enforce, max_steps=max_steps)
+        limits.load()
     accounted = name if workload is None else workload
 
     def begin() -> Block | None:
@@ -297,7 +314,7 @@ def trajectory(
             run=run,
             session=session,
             attributes=attributes,
-            terms=terms(accounted, deadline_s=deadline_s, plan=plan, enforce=enforce),
+            terms=_terms.terms(accounted, deadline_s=deadline_s, plan=plan, enforce=enforce),
             max_steps=max_steps,
         )
 
@@ -313,7 +330,7 @@ def hop(
     stall_s: float | None = None,
     completion_s: float | None = None,
     refuse: bool | float | None = None,
-    enforce: Mode | None = None,
+    enforce: "Mode | None" = None,
     retries: Literal["client", "ours"] | None = None,
 ) -> Span:
     """One model call, or a stream of one: decorate the function that makes it, or open it around the call.
@@ -332,24 +349,25 @@ def hop(
     """
     _named(name, "hop")
     if (first_token_s, stall_s, completion_s, refuse, enforce, retries) == _NOT_GIVEN:
-        asked = NOTHING_ASKED
+        asked = None
     else:
-        limits = {"first_token_s": first_token_s, "stall_s": stall_s, "completion_s": completion_s}
-        asked = _asked(limits, refuse, enforce, retries)
+        seconds = {"first_token_s": first_token_s, "stall_s": stall_s, "completion_s": completion_s}
+        asked = _asked(seconds, refuse, enforce, retries)
     return Span(functools.partial(begin_hop, name, model, final, asked))
 
 
-def _asked(limits: dict[str, float | None], refuse: object, enforce: object, retries: object) -> Asked:
-    for what, value in limits.items():
+def _asked(seconds: dict[str, float | None], refuse: object, enforce: object, retries: object) -> "Asked":
+    for what, value in seconds.items():
         if value is not None:
-            positive(what, value)
+            _terms.positive(what, value)
     if refuse is not None and not isinstance(refuse, bool):
-        positive("refuse", refuse)
+        _terms.positive("refuse", refuse)
     if retries not in {None, "client", "ours"}:
         raise ValueError(f'retries is "client" or "ours", not {retries!r}')
-    mode = None if enforce is None else read_mode(enforce)
+    mode = None if enforce is None else asking.read_mode(enforce)
     scope.setup.limited = True
-    return Asked(HopTerms(**limits, mode=mode), refuse, retries)  # type: ignore[arg-type]
+    limits.load()
+    return asking.Asked(asking.HopTerms(**seconds, mode=mode), refuse, retries)  # type: ignore[arg-type]
 
 
 def work(name: str) -> Span:

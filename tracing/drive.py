@@ -36,12 +36,7 @@ def driver(
             if context is not None:
                 outside = _enter(context)
             try:
-                if thrown is not None:
-                    item = generator.throw(thrown)
-                elif sent is None:
-                    item = next(generator)
-                else:
-                    item = generator.send(sent)
+                item = generator.send(sent) if thrown is None else generator.throw(thrown)
             except StopIteration as stop:
                 handle.end(None, by_consumer=by_consumer)
                 return stop.value
@@ -70,7 +65,7 @@ def driver_async(
 ) -> Callable[..., AsyncGenerator[Any, Any]]:
     """An async generator function that drives the async generator which `start` makes of its arguments."""
 
-    async def drive(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:  # noqa: PLR0912 - every chunk passes here
+    async def drive(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         generator, handle, context = start(*args, **kwargs)
         handle.begin()
         now_ns = handle.now_ns
@@ -86,12 +81,7 @@ def driver_async(
             if context is not None:
                 outside = _enter(context)
             try:
-                if thrown is not None:
-                    item = await generator.athrow(thrown)
-                elif sent is None:
-                    item = await anext(generator)
-                else:
-                    item = await generator.asend(sent)
+                item = await (generator.asend(sent) if thrown is None else generator.athrow(thrown))
             except StopAsyncIteration:
                 handle.end(None, by_consumer=by_consumer)
                 return

@@ -101,6 +101,8 @@ async def _recorded(request: Request, race: Race) -> FailoverStream:
     if wait is not None and (due := entered(wait, request.hop.now_ns(), looped=True)) is not None:
         request.failed(due)
         raise due
+    if wait is not None:
+        wait.so_far = race.so_far
     attach(request.context)
     request.taken = True
     try:

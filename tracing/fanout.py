@@ -11,13 +11,15 @@ from hopbudget.tracing.limits_errors import CompletionTimeout, DeadlineExceeded
 
 T = TypeVar("T")
 _LEAST_S: Final = 0.001
+_HOPS_S: Final = 0.02
+"""How long hops that are waited for get to end by the deadline themselves: they know more of it."""
 
 
 async def all_of(*awaitables: Awaitable[T]) -> list[T]:
     """Every result, in the order of the arguments.
 
     The first to fail ends the rest: they are cancelled, awaited, and its exception is raised. So does the trajectory's
-    deadline, where it is enforced: `DeadlineExceeded`. Hops that were cut off are recorded as cancelled.
+    deadline, where it is enforced: `DeadlineExceeded`, of a hop that it fell in if there is one.
     """
     tasks = _started(awaitables)
     try:
@@ -62,6 +64,8 @@ async def _wait(tasks: Sequence[asyncio.Future[Any]], until: str) -> None:
     if not tasks:
         return
     deadline = _enforced()
+    if deadline is not None and deadline.open_guards is None:
+        deadline.watch_hops()
     while True:
         left_s = None if deadline is None else max(deadline.remaining_s(), 0.0)
         done, pending = await asyncio.wait(tasks, timeout=left_s, return_when=until)
@@ -71,6 +75,10 @@ async def _wait(tasks: Sequence[asyncio.Future[Any]], until: str) -> None:
             return
         # A pause may have moved it.
         if deadline.remaining_s() <= _LEAST_S:
+            if deadline.hop_waits():
+                await asyncio.wait(tasks, timeout=_HOPS_S)
+            # Whoever holds the trajectory's body need not end it too.
+            deadline.fell()
             await _end(tasks)
             _raise_cut_off(tasks, deadline)
 
@@ -83,12 +91,20 @@ def _enforced() -> Deadline | None:
 
 
 def _raise_cut_off(tasks: Sequence[asyncio.Future[Any]], deadline: Deadline) -> None:
-    """A hop that fell at the same time knows more."""
+    """Raises the exception of a hop that it fell in, else one for the trajectory, which is marked."""
     for task in tasks:
         if not task.cancelled() and isinstance(error := task.exception(), DeadlineExceeded):
             raise error
     elapsed_s = deadline.elapsed_s()
-    raise CompletionTimeout("deadline", None, elapsed_s, elapsed_s + deadline.remaining_s(), capped=True)
+    deadline.intervene("deadline")
+    raise CompletionTimeout(
+        "completion",
+        None,
+        elapsed_s,
+        elapsed_s + deadline.remaining_s(),
+        cause_so_far=deadline.cause_so_far(),
+        capped=True,
+    )
 
 
 def _failure(tasks: Sequence[asyncio.Future[Any]]) -> BaseException:

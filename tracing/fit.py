@@ -58,7 +58,7 @@ def _words(value: Any) -> frozenset[str]:
 class Terms:
     """What one trajectory runs on: `deadline_s` (`math.inf` = none), how it is held, its plan and its hops' limits."""
 
-    __slots__ = ("_fit", "deadline_s", "hops", "max_steps", "mode", "sources")
+    __slots__ = ("_fit", "bare", "deadline_s", "hops", "max_steps", "mode", "sources")
 
     def __init__(
         self,
@@ -76,12 +76,19 @@ class Terms:
         self.hops: Mapping[str, HopTerms] = hops or {}
         self.sources: Mapping[str, str] = sources or {}
         self._fit = plan if plan is None or isinstance(plan, Fit) else _fit_of(plan)
+        self.bare = self._fit is None and not self.hops
+        """Nothing is said of its hops."""
 
     @property
     def plan(self) -> "Plan | None":
         """The plan; None where there is none, or something was seen that it does not fit."""
         fit = self._fit
         return None if fit is None or fit.reason is not None else fit.plan
+
+    @property
+    def silent(self) -> bool:
+        """Whether it says nothing at all: no deadline, and nothing that acts, knows, or bounds."""
+        return self.bare and self.deadline_s == math.inf and self.mode == "observe" and self.max_steps is None
 
     @property
     def unfit(self) -> str | None:

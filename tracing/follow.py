@@ -2,11 +2,16 @@
 
 from functools import lru_cache
 from types import AsyncGeneratorType, GeneratorType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hopbudget.tracing.drive import driver, driver_async
-from hopbudget.tracing.handle import Follower, Handle
-from hopbudget.tracing.objects import look_on
+from hopbudget.tracing.later import Later
+
+if TYPE_CHECKING:
+    from hopbudget.tracing import drive, objects
+    from hopbudget.tracing import handle as handles
+    from hopbudget.tracing.handle import Follower
+else:
+    drive, handles, objects = Later("drive"), Later("handle"), Later("objects")
 
 
 def is_stream(thing: object) -> bool:
@@ -30,12 +35,12 @@ def is_async(stream: object) -> bool:
     return hasattr(cls, "__anext__") or hasattr(cls, "__aiter__")
 
 
-def follow(stream: Any, follower: Follower) -> Any:
+def follow(stream: Any, follower: "Follower") -> Any:
     """The stream, followed: a generator around a generator, the very object otherwise."""
     if isinstance(stream, GeneratorType):
-        handle = Handle(follower)
-        return driver(lambda: (stream, handle, None))()
+        handle = handles.Handle(follower)
+        return drive.driver(lambda: (stream, handle, None))()
     if isinstance(stream, AsyncGeneratorType):
-        handle = Handle(follower)
-        return driver_async(lambda: (stream, handle, None))()
-    return look_on(stream, follower)
+        handle = handles.Handle(follower)
+        return drive.driver_async(lambda: (stream, handle, None))()
+    return objects.look_on(stream, follower)

@@ -17,6 +17,8 @@ from binascii import a2b_base64, b2a_base64
 from typing import Final
 
 EXACT_LIMIT: Final = 4096
+BLOCK: Final = 64
+"""So many gaps are put away at a time."""
 INT32_MAX: Final = 2**31 - 1
 DECODE_LIMIT: Final = 10_000_000
 """More gaps than this in one text are no stream of ours; they are not expanded."""
@@ -61,36 +63,57 @@ class Gaps:
 class GapRecorder:
     """Takes gaps one by one; at most 16 KB and some thousand bins, however long the stream."""
 
-    __slots__ = ("_later", "_open_us", "exact")
+    __slots__ = ("_exact", "_later", "_open_us", "put", "recent")
 
     def __init__(self) -> None:
-        self.exact = array("i")
-        """The first `EXACT_LIMIT` gaps, in microseconds. A stream's clock appends to it itself, which is quicker."""
+        self.recent: list[int] = []
+        """The last gaps, in microseconds, which wait to be put away. A stream's clock appends to it itself, which is
+        quicker, and calls `put_away` at `BLOCK` of them."""
+        self.put = 0
+        """Gaps that were put away."""
+        self._exact = array("i")
         self._later: dict[int, int] | None = None
         self._open_us: int | None = None
 
     def add(self, us: int) -> None:
         """One gap between two token-bearing chunks, in microseconds."""
-        exact = self.exact
-        if len(exact) < EXACT_LIMIT:
-            exact.append(us if us < INT32_MAX else INT32_MAX)
-            return
-        if self._later is None:
-            self._later = {}
-        index = bin_of(us)
-        self._later[index] = self._later.get(index, 0) + 1
+        self.recent.append(us)
+        if len(self.recent) >= BLOCK:
+            self.put_away()
+
+    def put_away(self) -> None:
+        """Take the recent gaps in."""
+        recent, exact = self.recent, self._exact
+        try:
+            exact.fromlist(recent)
+        except OverflowError:
+            exact.extend(min(us, INT32_MAX) for us in recent)
+        self.put += len(recent)
+        recent.clear()
+        if len(exact) > EXACT_LIMIT:
+            later = self._later = self._later or {}
+            for us in exact[EXACT_LIMIT:]:
+                index = bin_of(us)
+                later[index] = later.get(index, 0) + 1
+            del exact[EXACT_LIMIT:]
+
+    @property
+    def exact(self) -> "array[int]":
+        """The first `EXACT_LIMIT` gaps, in microseconds."""
+        self.put_away()
+        return self._exact
 
     def leave_open(self, us: int) -> None:
         """The gap that was still open, after this many microseconds, when the stream was cut short."""
         self._open_us = min(us, INT32_MAX)
 
     def __len__(self) -> int:
-        later = sum(self._later.values()) if self._later else 0
-        return len(self.exact) + later + (self._open_us is not None)
+        return self.put + len(self.recent) + (self._open_us is not None)
 
     def encode(self) -> str:
         """The text that `decode` reads."""
-        numbers = array("i", self.exact)
+        exact = self.exact
+        numbers = array("i", exact)
         later = sorted(self._later.items()) if self._later else []
         for index, count in later:
             numbers.append(index)
@@ -100,7 +123,7 @@ class GapRecorder:
         if sys.byteorder == "big":
             numbers.byteswap()
         payload = b2a_base64(numbers.tobytes(), newline=False).decode("ascii")
-        return f"{_VERSION}:{len(self.exact)}:{len(later)}:{int(self._open_us is not None)}:{payload}"
+        return f"{_VERSION}:{len(exact)}:{len(later)}:{int(self._open_us is not None)}:{payload}"
 
 
 def decode(text: str) -> Gaps | None:

@@ -50,7 +50,7 @@ class Handle:
     Whoever makes the steps reads `now_ns` before and after each, and calls `chunk` with what came.
     """
 
-    __slots__ = ("__weakref__", "chunk", "ended", "followers", "now_ns", "reader", "state", "wait")
+    __slots__ = ("__weakref__", "chunk", "ended", "followers", "hides", "now_ns", "reader", "state", "wait")
 
     def __init__(self, *followers: Follower) -> None:
         self.followers: list[Follower] = []
@@ -60,6 +60,8 @@ class Handle:
         self.reader: ReadingTask | None = None
         self.wait: Wait | None = None
         """In which the limits on the stream are held."""
+        self.hides: Callable[[object], bool] | None = None
+        """Tells what came on the recorder's account only, and is not the consumer's. Never raises."""
         # With nobody to tell the time, the cheapest clock is one that stands still.
         self.now_ns: Callable[[], int] = _steady(scope.setup.clock.now_ns) if followers else int
         for follower in followers:
@@ -88,6 +90,8 @@ class Handle:
         if self.ended:
             return
         self.ended = True
+        if by_consumer and is_cancel(exc) and _only_closes():
+            exc = None
         if by_consumer and (exc is None or isinstance(exc, GeneratorExit)):
             exc = self._leave() or exc
         else:
@@ -134,6 +138,17 @@ class Handle:
                     follower.ended(cancellation, True)
             except Exception:
                 scope.recorder_failed()
+
+
+def _only_closes() -> bool:
+    """Whether the task that runs does nothing but close an async generator, as loops do for abandoned ones.
+
+    A loop that comes to its end cancels these tasks too, and the generator hears of a cancellation.
+    """
+    asyncio = sys.modules.get("asyncio")
+    loop = None if asyncio is None else asyncio._get_running_loop()
+    task = None if asyncio is None or loop is None else asyncio.current_task(loop)
+    return task is not None and type(task.get_coro()).__name__ == "async_generator_athrow"
 
 
 def _steady(now_ns: Callable[[], int]) -> Callable[[], int]:

@@ -1,7 +1,7 @@
 """A hop: one model call as the client sees it, or as many visits as calls were watched in its body."""
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from opentelemetry.context import get_current
 from opentelemetry.trace import Span, SpanKind, Tracer
@@ -11,18 +11,27 @@ from hopbudget.tracing import vocabulary as v
 from hopbudget.tracing.blocks import NOBODY, Block, finish_span
 from hopbudget.tracing.follow import follow, is_async, is_stream
 from hopbudget.tracing.lag import LoopLag, current_loop_lag
-from hopbudget.tracing.limits import COMPLETION, DEADLINE
-from hopbudget.tracing.limits_errors import DeadlineExceeded
-from hopbudget.tracing.limits_guard import NOTHING_ASKED, Asked, Guard, guard_for
+from hopbudget.tracing.later import Later
 from hopbudget.tracing.metrics import instruments
 from hopbudget.tracing.outcomes import of_exception
-from hopbudget.tracing.readers import CHAT, MESSAGES, Reader, chosen, read_reply
-from hopbudget.tracing.reading import Format, Reading
 from hopbudget.tracing.visits import Call, Visit
+
+if TYPE_CHECKING:
+    from hopbudget.tracing import limits_before as before
+    from hopbudget.tracing import limits_guard as guards
+    from hopbudget.tracing import managers, readers
+    from hopbudget.tracing.limits_asked import Asked
+    from hopbudget.tracing.limits_errors import DeadlineExceeded
+    from hopbudget.tracing.limits_guard import Guard
+    from hopbudget.tracing.readers import Reader
+    from hopbudget.tracing.reading import Format, Reading
+else:
+    before, guards, readers = Later("limits_before"), Later("limits_guard"), Later("readers")
+    managers = Later("managers")
 
 T = TypeVar("T")
 
-_LIBRARIES: Final = {"openai": CHAT, "anthropic": MESSAGES}
+_LIBRARIES: Final = {"openai": "CHAT", "anthropic": "MESSAGES"}
 """What a library's streams are in, should one end before its first chunk."""
 
 
@@ -43,7 +52,7 @@ class HopBlock(Block):
         final: bool,
         *,
         facts: Mapping[str, Any] | None = None,
-        guard: Guard | None = None,
+        guard: "Guard | None" = None,
     ) -> None:
         own: dict[str, Any] = {v.OPERATION: v.CHAT}
         if facts:
@@ -57,10 +66,12 @@ class HopBlock(Block):
         operation: str = own[v.OPERATION]
         span_name = operation if model is None else f"{operation} {model}"
         self.own = own
+        parent = None
         if guard is not None:
             guard.hop = self
             guard.tell(own)
-        super().__init__(tracer, span_name, SpanKind.CLIENT, own, place=True)
+            parent = guard.context
+        super().__init__(tracer, span_name, SpanKind.CLIENT, own, place=True, parent=parent)
         self.guard = guard
         self.tracer = tracer
         self.span_name = span_name
@@ -92,12 +103,9 @@ class HopBlock(Block):
     @property
     def limit_fired(self) -> str | None:
         """The limit that is ending its body right now."""
-        fired = None if self.wait is None else self.wait.fired
-        if fired is None:
-            return None
-        return COMPLETION if fired.limit == DEADLINE else fired.limit
+        return None if self.wait is None else self.wait.limit_fired
 
-    def refused(self, error: DeadlineExceeded) -> None:
+    def refused(self, error: "DeadlineExceeded") -> None:
         """It must not be sent."""
         if self.guard is not None:
             self.guard.intervened(error)
@@ -117,11 +125,16 @@ class HopBlock(Block):
 
     # Calls seen in the body ----------------------------------------------------------------------------------
 
-    def watch_stream(self, stream: Any, reader: Reader | None = None) -> Any:
+    def watch_stream(self, stream: Any, reader: "Reader | None" = None) -> Any:
         """A stream was opened by this hop."""
         if self.visits[-1].of_client:
             return stream
-        format = _format_hint(stream) if reader is None else chosen(reader)
+        raw = getattr(stream, "_raw_stream", None)
+        if raw is not None:
+            # A client's helper around its stream, which it reads.
+            self.watch_stream(raw, reader)
+            return stream
+        format = _format_hint(stream) if reader is None else readers.chosen(reader)
         call = Call(self, self._next_visit(), whole=True, format=format, fixed=reader is not None)
         call.visit.streamed = True
         self.calls.append(call)
@@ -129,7 +142,7 @@ class HopBlock(Block):
             self.awaits()
         return follow(stream, call)
 
-    def watch_reply(self, reply: Reading) -> None:
+    def watch_reply(self, reply: "Reading") -> None:
         """A whole reply came."""
         if not self.visits[-1].of_client:
             self._next_visit().answered(reply, self.now_ns())
@@ -198,12 +211,15 @@ class HopBlock(Block):
 
     def returned(self, result: Any) -> Any:
         """The body returned this: a stream or reply is its call, if none was watched."""
+        streams = is_stream(result)
         if self.follows and not self.calls and not self.visits[-1].of_client and self.visits[-1].reply is None:
-            if is_stream(result):
+            if streams:
                 result = self.watch_stream(result)
-            elif (reply := read_reply(result)) is not None:
+            elif result is not None and (reply := readers.read_reply(result)) is not None:
                 self.watch_reply(reply)
-        self._left(None, handed_on=is_stream(result))
+            elif result is not None and managers.waits(result, self):
+                return result
+        self._left(None, handed_on=streams)
         return result
 
     def handed_on(self) -> None:
@@ -290,9 +306,11 @@ class HopBlock(Block):
             if not visit.done:
                 return
         self.close()
-        if self.guard is not None:
-            self.guard.close()
+        guard = self.guard
+        if guard is not None:
             self.guard = self.wait = None
+            if guard.waits or guard.known:
+                guard.close()
         if self.lag is not None:
             self.lag.closed(self)
         # Calls hold the hop: without this the garbage collector would have to see to each.
@@ -301,17 +319,18 @@ class HopBlock(Block):
             self.trajectory.open_hops -= 1
 
 
-def _format_hint(stream: object) -> Format | None:
+def _format_hint(stream: object) -> "Format | None":
     """The format of a stream that may end before its first chunk: by the library whose class it is."""
-    return _LIBRARIES.get(type(stream).__module__.partition(".")[0])
+    known = _LIBRARIES.get(type(stream).__module__.partition(".")[0])
+    return None if known is None else getattr(readers, known)
 
 
-def begin_hop(name: str, model: str | None, final: bool, asked: Asked = NOTHING_ASKED) -> Block | None:
+def begin_hop(name: str, model: str | None, final: bool, asked: "Asked | None" = None) -> Block | None:
     """Open a hop; None while nothing is recorded and nothing is to be held. Raises what speaks against sending it."""
     tracer = scope.tracer()
     if not scope.setup.limited:
         return None if tracer is None else HopBlock(tracer, name, model, final)
-    guard = guard_for(name, model, asked)
+    guard = guards.guard_for(name, model) if asked is None else guards.guard_for(name, model, asked)
     if guard is None:
         return None if tracer is None else HopBlock(tracer, name, model, final)
     return guarded_hop(tracer, name, model, final, guard=guard)
@@ -324,14 +343,17 @@ def guarded_hop(
     final: bool,
     *,
     facts: Mapping[str, Any] | None = None,
-    guard: Guard,
+    guard: "Guard",
 ) -> HopBlock:
     """Open a hop that has limits, or a deadline around it. Raises what speaks against sending it."""
-    if guard.deadline is not None:
-        guard.deadline.begin_hop()
+    deadline = guard.deadline
+    if deadline is not None:
+        if deadline.outer is None and deadline.pressure is None:
+            deadline.visit += 1  # as most are, and every hop passes here
+        else:
+            deadline.begin_hop()
     hop = HopBlock(tracer or NOBODY, name, model, final, facts=facts, guard=guard)
-    objection = guard.objection() if guard.may_object else None
-    if objection is not None:
+    if guard.rules.may_object and (objection := before.objection(guard)) is not None:
         hop.refused(objection)
         raise objection
     return hop
@@ -343,7 +365,7 @@ def open_hop() -> HopBlock | None:
     return place if isinstance(place, HopBlock) and not place.body_left else None
 
 
-def watch(stream: T, read: Reader | None = None) -> T:
+def watch(stream: T, read: "Reader | None" = None) -> T:
     """Time a model's stream, or read a model's whole reply, as the call of the hop it is opened in.
 
     The stream comes back as it is, its reading unchanged: the same object, or a generator around a generator. Each
@@ -355,20 +377,15 @@ def watch(stream: T, read: Reader | None = None) -> T:
     the text generated in it, None or empty for none, or a whole `Reading`. Raises ValueError for a name that is none.
     """
     if isinstance(read, str):
-        chosen(read)
+        readers.chosen(read)
     try:
         hop = open_hop()
         if hop is None or not hop.follows:
             return stream
-        raw = getattr(stream, "_raw_stream", None)
-        if raw is not None:
-            # A client's helper around its stream, which it reads.
-            hop.watch_stream(raw, read)
-            return stream
         if is_stream(stream):
             followed: T = hop.watch_stream(stream, read)
             return followed
-        reply = read_reply(stream)
+        reply = readers.read_reply(stream)
         if reply is not None:
             hop.watch_reply(reply)
     except Exception:

@@ -31,11 +31,13 @@ class HopbudgetInstrumentor:
         """None: a client that is not installed, or of a version that is not known, is let be."""
         return ()
 
-    def instrument(self, *, tracer_provider: TracerProvider | None = None, **_: Any) -> None:
+    def instrument(
+        self, *, tracer_provider: TracerProvider | None = None, include_usage: bool | None = None, **_: Any
+    ) -> None:
         """As `hopbudget.instrument`."""
         if tracer_provider is not None:
             scope.setup.provider = tracer_provider
-        clients.instrument()
+        clients.instrument(include_usage=include_usage)
 
     def uninstrument(self, **_: Any) -> None:
         """As `hopbudget.uninstrument`."""

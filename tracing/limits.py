@@ -37,7 +37,8 @@ class Place(NamedTuple):
     """Where a call is.
 
     `issued_ns`: when its first attempt was sent; `since_ns`: when the wait that goes on began; `heard_ns`: how long had
-    been waited for the same token before. `cap_ns`: when the trajectory's deadline falls.
+    been waited for the same token before. `cap_ns`: when the trajectory's deadline falls. `said`: what had come so far,
+    in words, where the phase does not tell.
     """
 
     phase: Phase
@@ -45,12 +46,13 @@ class Place(NamedTuple):
     since_ns: int = 0
     heard_ns: int = 0
     cap_ns: float = math.inf
+    said: str | None = None
 
 
 class Limits:
     """The limits of a hop's calls, each in seconds or None."""
 
-    __slots__ = ("completion_ns", "first_token_ns", "shortest_ns", "silent_thinking", "stall_ns")
+    __slots__ = ("completion_ns", "first_token_ns", "shortest_ns", "silent_thinking", "soonest_ns", "stall_ns")
 
     def __init__(
         self,
@@ -66,10 +68,12 @@ class Limits:
         self.completion_ns = _ns(completion_s)
         self.silent_thinking = silent_thinking
         self.shortest_ns = min(self.first_token_ns, self.stall_ns, self.completion_ns)
+        self.soonest_ns = NEVER_NS if self.shortest_ns == math.inf else int(self.shortest_ns)
+        """The same as a whole number."""
 
     def due(self, place: Place) -> Due:
         """The next limit due, if nothing comes until then."""
-        phase, issued_ns, since_ns, heard_ns, at_ns = place
+        phase, issued_ns, since_ns, heard_ns, at_ns, _ = place
         limit: Limit = DEADLINE
         if phase != "done" and issued_ns + self.completion_ns < at_ns:
             at_ns, limit = issued_ns + self.completion_ns, COMPLETION

@@ -1,13 +1,16 @@
 """Where the time of a trajectory went so far: who overspent, and on what. Kept by hop name, so that it stays small."""
 
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hopbudget.tracing.clock import seconds
+from hopbudget.tracing.clock import NANOSECONDS, seconds
+
+if TYPE_CHECKING:
+    from hopbudget.tracing.visits import Visit
 
 WORK: Final = "work"
-FOLD_AT: Final = 64
-"""Calls that are kept as they came before they are added up."""
+FOLD_AT: Final = 256
+"""Calls that are kept as they came before they are added up, which few trajectories make."""
 
 
 class Took(NamedTuple):
@@ -22,37 +25,51 @@ class Took(NamedTuple):
     tokens: int = 0
 
 
+def took(visit: "Visit", name: str, end_ns: int) -> Took:
+    """What the time of a hop's call went to until then, as far as that was seen; `name` is the hop's."""
+    clock, backoff_ns = visit.clock, visit.backoff_ns
+    if clock is None or clock.first_ns is None:
+        return Took(name, visit.begun_ns, end_ns, backoff_ns)
+    first_ns = max(clock.first_ns - visit.started_ns - backoff_ns, 0)
+    return Took(name, visit.begun_ns, end_ns, backoff_ns, first_ns, clock.last_ns - clock.first_ns, clock.chunks)
+
+
 class Spent:
-    """What the hops of one name, or work, took so far, in seconds."""
+    """What the hops of one name, or work, took so far."""
 
-    __slots__ = ("backoff_s", "first_token_s", "name", "seconds", "tokens", "visits", "writing_s")
+    __slots__ = ("backoff_ns", "first_token_ns", "name", "ns", "tokens", "visits", "writing_ns")
 
-    def __init__(self, name: str, seconds: float = 0.0) -> None:
+    def __init__(self, name: str, ns: int = 0) -> None:
         self.name = name
-        self.seconds = seconds
+        self.ns = ns
         self.visits = 0
-        self.backoff_s = self.first_token_s = self.writing_s = 0.0
+        self.backoff_ns = self.first_token_ns = self.writing_ns = 0
         self.tokens = 0
 
-    def add(self, took: Took) -> None:
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return seconds(self.ns)
+
+    def add(self, call: Took) -> None:
         """One more visit."""
-        self.seconds += seconds(took.ended_ns - took.began_ns)
         self.visits += 1
-        self.backoff_s += seconds(took.backoff_ns)
-        self.first_token_s += seconds(took.first_token_ns)
-        self.writing_s += seconds(took.writing_ns)
-        self.tokens += took.tokens
+        self.ns += call.ended_ns - call.began_ns
+        self.backoff_ns += call.backoff_ns
+        self.first_token_ns += call.first_token_ns
+        self.writing_ns += call.writing_ns
+        self.tokens += call.tokens
 
     def because(self) -> str:
         """What most of it was, where that is known; a beginning of words that go on after the seconds."""
         parts = {
-            f"{self.backoff_s:.2f} s of it between retries": self.backoff_s,
-            f"{self.first_token_s:.2f} s of it waiting for first tokens": self.first_token_s,
-            f"{self.writing_s:.2f} s of it for {self.tokens} chunks of tokens": self.writing_s,
+            f"{seconds(self.backoff_ns):.2f} s of it between retries": self.backoff_ns,
+            f"{seconds(self.first_token_ns):.2f} s of it waiting for first tokens": self.first_token_ns,
+            f"{seconds(self.writing_ns):.2f} s of it for {self.tokens} chunks of tokens": self.writing_ns,
         }
-        words, most_s = max(parts.items(), key=lambda part: part[1])
+        words, most_ns = max(parts.items(), key=lambda part: part[1])
         visits = f" in {self.visits} visits" if self.visits > 1 else ""
-        return f"{visits}, {words}" if most_s * 2 > self.seconds else visits
+        return f"{visits}, {words}" if most_ns * 2 > self.ns else visits
 
 
 class Ledger:
@@ -61,23 +78,30 @@ class Ledger:
     __slots__ = ("_covered_ns", "_model_ns", "_new", "_spent")
 
     def __init__(self, started_ns: int) -> None:
-        self._new: list[Took] = []
+        self._new: list[tuple[str, int, int] | Took] = []
         self._spent: dict[str, Spent] = {}
         self._model_ns = 0
+        """The union of the calls, each after the one that ended before it."""
         self._covered_ns = started_ns
 
-    def add(self, took: Took) -> None:
-        """A call has ended."""
-        self._new.append(took)
-        if len(self._new) >= FOLD_AT:
+    def add(self, visit: "Visit", name: str) -> None:
+        """A call of the hops of this name has ended."""
+        new = self._new
+        if visit.clock is None and not visit.backoff_ns:
+            # Every hop with a deadline passes here.
+            new.append((name, visit.begun_ns, visit.end_ns))
+        else:
+            new.append(took(visit, name, visit.end_ns))
+        if len(new) > FOLD_AT:
             self._fold()
 
     def _fold(self) -> None:
-        for took in self._new:
-            self._spent.setdefault(took.name, Spent(took.name)).add(took)
-            self._model_ns += max(took.ended_ns - max(took.began_ns, self._covered_ns), 0)
-            self._covered_ns = max(took.ended_ns, self._covered_ns)
-        self._new.clear()
+        new, self._new = self._new, []
+        for each in new:
+            call = each if isinstance(each, Took) else Took(each[0], each[1], each[2])
+            self._spent.setdefault(call.name, Spent(call.name)).add(call)
+            self._model_ns += max(call.ended_ns - max(call.began_ns, self._covered_ns), 0)
+            self._covered_ns = max(call.ended_ns, self._covered_ns)
 
     def spent(self, elapsed_s: float, here: Took | None = None) -> list[Spent]:
         """Who took how much of the time so far, work among them. `here`: a call that is open, up to now."""
@@ -87,15 +111,15 @@ class Ledger:
         if here is not None:
             model_ns += max(here.ended_ns - max(here.began_ns, self._covered_ns), 0)
             found[here.name] = _with(found.get(here.name), here)
-        return [*found.values(), Spent(WORK, max(elapsed_s - seconds(model_ns), 0.0))]
+        return [*found.values(), Spent(WORK, max(round(elapsed_s * NANOSECONDS) - model_ns, 0))]
 
 
-def _with(spent: Spent | None, took: Took) -> Spent:
-    both = Spent(took.name)
+def _with(spent: Spent | None, call: Took) -> Spent:
+    both = Spent(call.name)
     if spent is not None:
         for name in Spent.__slots__:
             setattr(both, name, getattr(spent, name))
-    both.add(took)
+    both.add(call)
     return both
 
 

@@ -1,81 +1,33 @@
-"""What holds the calls of one hop to their limits and to the deadline around it, and tells of it.
+"""What holds the calls of one hop to their limits and to the deadline around it.
 
 On an event loop one timer for the hop looks at its waits when the next limit is due, and ends the innermost.
 """
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from opentelemetry.context import get_current
+from opentelemetry.context import Context, get_current
 
 from hopbudget.tracing import scope
 from hopbudget.tracing import vocabulary as v
-from hopbudget.tracing.clock import NANOSECONDS, seconds
+from hopbudget.tracing.clock import NANOSECONDS
 from hopbudget.tracing.deadline import Deadline, current
-from hopbudget.tracing.limits import COMPLETION, DEADLINE, FIRST_TOKEN, NEVER_NS, STALL, Due, Limits, Place
-from hopbudget.tracing.limits_errors import (
-    BLOCKED_S,
-    CompletionTimeout,
-    DeadlineExceeded,
-    FirstTokenTimeout,
-    HopRefused,
-    StallTimeout,
-    TrajectoryAborted,
-    lateness,
-)
-from hopbudget.tracing.limits_loop import LoopTimer, running_task
+from hopbudget.tracing.limits import COMPLETION, DEADLINE, NEVER_NS, STALL, Due, Place
+from hopbudget.tracing.limits_asked import NOTHING_ASKED, Asked, Rules
+from hopbudget.tracing.limits_errors import BLOCKED_S, DeadlineExceeded
+from hopbudget.tracing.limits_loop import NOBODY, LoopTimer, running_task
+from hopbudget.tracing.limits_told import decision, exceeded
 from hopbudget.tracing.limits_waits import BodyWait, PullWait, Wait
 from hopbudget.tracing.modes import NO_LIMITS
-from hopbudget.tracing.terms import HopTerms, off, terms
+from hopbudget.tracing.terms import off, terms
 
 if TYPE_CHECKING:
     from hopbudget.tracing.hops import HopBlock
     from hopbudget.tracing.visits import Call, Visit
 
-_ERRORS: Final[Mapping[str, type[DeadlineExceeded]]] = {
-    FIRST_TOKEN: FirstTokenTimeout,
-    STALL: StallTimeout,
-    COMPLETION: CompletionTimeout,
-    DEADLINE: CompletionTimeout,
-}
-ENFORCED: Final = frozenset({"deadline", "abort"})
-_SAME_S: Final = 1e-6
 SOON_NS: Final = 150_000_000
 """Three ticks of the lag. A timer is set for what is due before, so that most hops need none."""
-
-
-class Asked:
-    """What the code asks of a hop."""
-
-    __slots__ = ("_with", "limits", "refuse", "retries", "terms")
-
-    def __init__(
-        self, terms: HopTerms = NO_LIMITS, refuse: bool | float | None = None, retries: str | None = None
-    ) -> None:
-        self.terms = terms
-        self.refuse = refuse
-        self.retries = retries
-        self.limits = _limits(terms, NO_LIMITS)
-        self._with: tuple[HopTerms, Limits] = NO_LIMITS, self.limits
-
-    def limits_in(self, around: HopTerms) -> Limits:
-        """The hop's limits: what is not said here, as around it."""
-        if around is not self._with[0]:
-            self._with = around, _limits(self.terms, around)
-        return self._with[1]
-
-
-def _limits(own: HopTerms, around: HopTerms) -> Limits:
-    return Limits(
-        around.first_token_s if own.first_token_s is None else own.first_token_s,
-        around.stall_s if own.stall_s is None else own.stall_s,
-        around.completion_s if own.completion_s is None else own.completion_s,
-        silent_thinking=own.silent_thinking or around.silent_thinking,
-    )
-
-
-NOTHING_ASKED: Final = Asked()
+_NEVER: Final = math.inf
 
 
 class Guard:
@@ -85,17 +37,29 @@ class Guard:
     """The hop; it lets go of its guard when it ends."""
     raised: DeadlineExceeded | None = None
     """The last that was."""
+    cap_then_ns: float = math.inf
+    """When the deadline fell as its call began. Pauses move it, and only to later."""
+    late = False
+    """Whether it had passed by then."""
+    known = False
+    """Whether somebody else knows it, and must be told when the hop has ended."""
     _timer: LoopTimer | None = None
 
-    def __init__(self, limits: Limits, deadline: Deadline | None, mode: str, asked: Asked) -> None:
-        self.limits = limits
+    def __init__(self, rules: Rules, deadline: Deadline | None, context: Context | None = None) -> None:
+        """`context`: in which the hop begins."""
+        self.rules = rules
+        self.context = context
+        self.limits = rules.limits
+        self.enforced = rules.enforced
         self.deadline = deadline
-        self.mode = mode
-        self.enforced = mode in ENFORCED
-        self.may_object = mode == "abort" or (self.enforced and bool(asked.refuse))
-        self.asked = asked
         self.now_ns = scope.setup.clock.now_ns
         self.waits: list[Wait] = []
+        if deadline is not None and deadline.watched:
+            self._watch(deadline)
+
+    def _watch(self, deadline: Deadline | None) -> None:
+        """Those around who want to know whether a hop is waited for can ask."""
+        self.known = True
         while deadline is not None:
             if deadline.open_guards is not None:
                 deadline.open_guards.add(self)
@@ -114,17 +78,20 @@ class Guard:
     @property
     def cap_ns(self) -> float:
         """When the trajectory's deadline falls."""
-        return math.inf if self.deadline is None else self.deadline.at_ns
+        return _NEVER if self.deadline is None else self.deadline.at_ns
 
     def tell(self, attributes: dict[str, Any]) -> dict[str, Any]:
         """Add what is known when a visit of the hop begins to its span's attributes; returns them."""
         deadline = self.deadline
         if deadline is None:
             return attributes
-        at_ns = deadline.at_ns
-        if at_ns != math.inf:
-            attributes[v.REMAINING] = (at_ns - self.now_ns()) / NANOSECONDS
-        if deadline.terms is not None and deadline.terms.plan is not None:
+        self.cap_then_ns = at_ns = deadline.falls_ns if deadline.alone else deadline.at_ns
+        if at_ns != _NEVER:
+            left_ns = at_ns - self.now_ns()
+            attributes[v.REMAINING] = left_ns / NANOSECONDS
+            self.late = left_ns <= 0
+        around = deadline.terms
+        if around is not None and not around.bare and around.plan is not None:
             budget_s = deadline.budget_s(attributes.get(v.HOP))
             if budget_s is not None:
                 attributes[v.BUDGET] = budget_s
@@ -154,58 +121,27 @@ class Guard:
 
     def ended(self, visit: "Visit") -> None:
         """A visit of the hop has ended, and is about to be written."""
-        clock = visit.clock
-        length_ns = visit.end_ns - visit.started_ns
+        end_ns = visit.end_ns
+        if end_ns > self.cap_then_ns or end_ns - visit.started_ns > self.limits.shortest_ns:
+            self._went_beyond(visit)
         deadline = self.deadline
-        beyond = length_ns > self.limits.shortest_ns or (deadline is not None and visit.end_ns > deadline.at_ns)
-        if beyond and visit.limit_hit is None:
-            first_ns = None if clock is None or clock.first_ns is None else clock.first_ns - visit.started_ns
-            if visit.streamed and first_ns is None:
-                first_ns = length_ns
-            visit.limit_hit = self.limits.reached(first_ns=first_ns, length_ns=length_ns)
-            if visit.limit_hit is None and visit.started_ns < self.cap_ns < visit.end_ns:
-                visit.limit_hit = COMPLETION
         if deadline is not None:
-            deadline.end_hop(visit.took(self.told_name, visit.end_ns))
+            name = self.hop.own.get(v.HOP) or v.CHAT
+            if deadline.outer is None and deadline.pressure is None:
+                deadline.ledger.add(visit, name)
+            else:
+                deadline.end_hop(visit, name)
 
-    # Before it is sent -----------------------------------------------------------------------------------------
-
-    def objection(self) -> DeadlineExceeded | None:
-        """Why the hop must not be sent; None if it may be."""
-        deadline = self.deadline
-        if deadline is None or not self.may_object or off():
-            return None
-        plan = None if deadline.terms is None else deadline.terms.plan
-        elapsed_s, left_s = deadline.elapsed_s(), deadline.remaining_s()
-        # The plan knows states by the time gone of its own deadline, and none with more time left than that.
-        gone_s = -math.inf if plan is None else plan.deadline_s - left_s
-        if (
-            self.mode == "abort"
-            and plan is not None
-            and plan.aborts
-            and gone_s > -_SAME_S
-            and plan.should_abort(deadline.visit, max(gone_s, 0.0), deadline.steps_left)
-        ):
-            return TrajectoryAborted(
-                DEADLINE, self.told_name, elapsed_s, elapsed_s + left_s, cause_so_far=deadline.cause_so_far()
-            )
-        if not self.asked.refuse or left_s == math.inf:
-            return None
-        needed_s = self._needed_s()
-        if left_s > 0 and (needed_s is None or left_s >= needed_s):
-            return None
-        return HopRefused(
-            DEADLINE, self.told_name, elapsed_s, left_s, cause_so_far=deadline.cause_so_far(), needed_s=needed_s
-        )
-
-    def _needed_s(self) -> float | None:
-        """What the hop needs: what the code says, else its completion limit, else what the plan allots to it."""
-        refuse = self.asked.refuse
-        if refuse is not None and not isinstance(refuse, bool):
-            return refuse
-        if self.limits.completion_ns < math.inf:
-            return self.limits.completion_ns / NANOSECONDS
-        return None if self.deadline is None else self.deadline.budget_s(self.name)
+    def _went_beyond(self, visit: "Visit") -> None:
+        if visit.limit_hit is not None:
+            return
+        clock, length_ns = visit.clock, visit.end_ns - visit.started_ns
+        first_ns = None if clock is None or clock.first_ns is None else clock.first_ns - visit.started_ns
+        if visit.streamed and first_ns is None:
+            first_ns = length_ns
+        visit.limit_hit = self.limits.reached(first_ns=first_ns, length_ns=length_ns)
+        if visit.limit_hit is None and visit.started_ns < self.cap_ns < visit.end_ns:
+            visit.limit_hit = COMPLETION
 
     def hold(self, *, looped: bool) -> DeadlineExceeded | None:
         """The body begins; returns the limit that is reached already.
@@ -214,27 +150,27 @@ class Guard:
         """
         if not self.enforced:
             return None
-        now_ns = self.now_ns()
-        # No limit falls earlier than the shortest, whatever the body does.
-        next_ns = now_ns + self.limits.shortest_ns
-        if self.deadline is not None and (cap_ns := self.deadline.at_ns) < next_ns:
-            if cap_ns <= now_ns:
-                return self._passed(now_ns)
-            next_ns = cap_ns
-        task = running_task() if looped else None
-        if task is not None:
-            self.hop.wait = BodyWait(self, self.hop)
-            self.hop.wait.enters(task, now_ns, next_ns)
-            if next_ns - now_ns < SOON_NS or self.hop.lag is None:
-                self.arm(self.hop.wait.loop, self.hop.wait.next_ns, now_ns)
+        now_ns, cap_ns = self.now_ns(), self.cap_then_ns
+        if cap_ns <= now_ns and (passed := self._passed(now_ns)) is not None:
+            return passed
+        if looped and (runs := running_task()) is not NOBODY:
+            # No limit falls earlier than the shortest, whatever the body does.
+            soonest_ns = self.limits.soonest_ns
+            next_ns = now_ns + soonest_ns if soonest_ns < NEVER_NS else NEVER_NS
+            if cap_ns < next_ns:
+                next_ns = int(self.cap_ns)
+            hop = self.hop
+            hop.wait = BodyWait(self, hop, now_ns, next_ns, runs)
+            if hop.lag is None or next_ns - now_ns < SOON_NS:
+                self.arm(runs[1], next_ns, now_ns)
         return None
 
     def _passed(self, now_ns: int) -> DeadlineExceeded | None:
-        if off():
+        cap_ns = self.cap_ns
+        if cap_ns > now_ns or off():
             return None
         visit = self.hop.visits[-1]
-        due, place = Due(self.cap_ns, DEADLINE), Place("sent", visit.started_ns)
-        return self.exceeded(due, place, visit, now_ns, loop=False)
+        return self.exceeded(Due(cap_ns, DEADLINE), Place("sent", visit.started_ns), visit, now_ns, loop=False)
 
     def steps(self) -> None:
         """The body is a generator, and is held in each of its steps."""
@@ -267,6 +203,7 @@ class Guard:
             if self._timer is not None:
                 self._timer.stop()
             self._timer = LoopTimer(loop, self._tick, self.now_ns)
+            self.known = True
         self._timer.set(at_ns)
 
     def _tick(self) -> None:
@@ -301,6 +238,8 @@ class Guard:
             self._timer = None
         self.waits = []
         deadline = self.deadline
+        if deadline is None or not deadline.watched:
+            return
         while deadline is not None:
             if deadline.open_guards is not None:
                 deadline.open_guards.discard(self)
@@ -310,98 +249,62 @@ class Guard:
 
     def exceeded(self, due: Due, place: Place, visit: "Visit | None", now_ns: int, *, loop: bool) -> DeadlineExceeded:
         """The exception for a limit that is reached, which is noted on the visit and the trajectory."""
-        deadline = self.deadline
-        capped = due.limit == DEADLINE and deadline is not None
-        if capped and deadline is not None:
-            deadline.fell()
-            elapsed_s = deadline.elapsed_s()
-            budget_s = elapsed_s + deadline.remaining_s()
-        else:
-            elapsed_s, budget_s = self.limits.on_clock(due, place, now_ns)
-        late_s, lag = lateness(due.at_ns, now_ns, loop=loop or self._lags())
-        error = _ERRORS[due.limit](
-            COMPLETION if capped else due.limit,
-            self.told_name,
-            elapsed_s,
-            budget_s,
-            cause_so_far=self._cause(place, visit, now_ns, capped),
-            late_s=late_s,
-            client_lag=lag,
-            capped=capped,
-        )
+        if due.limit == DEADLINE and self.deadline is not None:
+            self.deadline.fell()
+        error = exceeded(self, due, place, visit, now_ns, blocked=loop or self._lags(now_ns))
         if visit is not None:
             visit.limit_hit = error.limit
         self.raised = error
         self.intervened(error)
         return error
 
-    def _lags(self) -> bool:
-        """Whether the loop that the hop is awaited in was blocked meanwhile."""
-        hop = self.hop
+    def _lags(self, now_ns: int) -> bool:
+        """Whether the loop that the hop is awaited in was blocked, here or when its trajectory should have ended."""
+        hop, deadline = self.hop, self.deadline
         if hop.lag is not None:
             hop.lag.look(hop)
-        return (hop.lag_s or 0.0) > BLOCKED_S
+        blocked = (hop.lag_s or 0.0) > BLOCKED_S
+        while deadline is not None and not blocked:
+            around = None if deadline.trajectory is None else deadline.trajectory.guard
+            blocked = around is not None and around.overdue_ns(now_ns) > BLOCKED_S * NANOSECONDS
+            deadline = deadline.outer
+        return blocked
+
+    def overdue_ns(self, now_ns: int) -> float:
+        """By how much its timer should have come, and did not."""
+        return 0.0 if self._timer is None else self._timer.overdue_ns(now_ns)
 
     def intervened(self, error: DeadlineExceeded) -> None:
         """Something was ended or not sent: the trajectory is marked."""
         if self.hop.trajectory is not None:
-            self.hop.trajectory.intervene(f"{self.told_name}: {_decision(error)}")
-
-    def _cause(self, place: Place, visit: "Visit | None", now_ns: int, capped: bool) -> str | None:
-        deadline = self.deadline
-        words = _phase(place, visit, now_ns)
-        if deadline is None:
-            return words
-        here = None if visit is None else visit.took(self.told_name, now_ns)
-        spent = deadline.cause_so_far(here) if capped else None
-        return words if spent is None else f"{words}; {spent}"
-
-
-def _decision(error: DeadlineExceeded) -> str:
-    if isinstance(error, TrajectoryAborted):
-        return "aborted"
-    return "refused" if isinstance(error, HopRefused) else error.limit
-
-
-def _phase(place: Place, visit: "Visit | None", now_ns: int) -> str:
-    """Where the call was, in words."""
-    clock = None if visit is None else visit.clock
-    if place.phase in {"first", "tokens", "thinking", "open"} and clock is not None:
-        if not clock.chunks:
-            what = f"{clock.bare_chunks} chunks without one" if clock.bare_chunks else "nothing"
-            words = f"the response was open, and {what} had come"
-        else:
-            ago_s = seconds(now_ns - clock.last_ns)
-            words = f"{clock.chunks} chunks with tokens had come, the last {ago_s:.2f} s before"
-    elif place.phase == "done":
-        words = "the call was over"
-    else:
-        words = "no response had come"
-    if visit is not None and visit.backoff_ns:
-        words += f"; {visit.attempts} attempts, {seconds(visit.backoff_ns):.2f} s of waiting between them"
-    return words
-
-
-# Who is guarded --------------------------------------------------------------------------------------------------
+            self.hop.trajectory.intervene(f"{self.told_name}: {decision(error)}")
 
 
 def guard_for(name: str | None, model: str | None, asked: Asked = NOTHING_ASKED) -> Guard | None:
     """The guard of a hop that begins now; None if no limit and no deadline is around."""
     context = get_current()
     deadline: Deadline | None = context.get(scope.DEADLINE)  # type: ignore[assignment]
-    if deadline is None and scope.PLACE not in context:
+    rules = asked.last
+    if (
+        deadline is None
+        and (scope.open_trajectories or scope.setup.home_deadline is not None)
+        and scope.PLACE not in context
+    ):
         deadline = current(scope.sheltered(context))
-    around = None if deadline is None else deadline.terms
-    if around is not None:
-        found = around.hop(name, model)
-        guard = Guard(asked.limits_in(found), deadline, asked.terms.mode or found.mode or around.mode, asked)
-    elif deadline is None and asked is NOTHING_ASKED:
-        return None
+    if deadline is None:
+        if asked is NOTHING_ASKED:
+            return None
+        if rules.found is not NO_LIMITS or asked.terms.mode is None:
+            rules = asked.rules(NO_LIMITS, terms("").mode)
+    elif (around := deadline.terms) is None:
+        rules = asked.rules(NO_LIMITS, terms("").mode)
     else:
-        guard = Guard(asked.limits, deadline, asked.terms.mode or terms("").mode, asked)
-    if guard.enforced and not _Clients.held:
+        found = NO_LIMITS if around.bare else around.hop(name, model)
+        if rules.found is not found or rules.around != around.mode:
+            rules = asked.rules(found, around.mode)
+    if rules.enforced and not _Clients.held:
         _Clients.hold()
-    return guard
+    return Guard(rules, deadline, context)
 
 
 class _Clients:

@@ -99,7 +99,7 @@ def sleeps_ours(wait: Wait, client: Any, arguments: dict[str, Any]) -> bool:
 
     Raises the limit that is due then.
     """
-    if wait.guard.asked.retries != "ours":
+    if wait.guard.rules.retries != "ours":
         return False
     options, response = arguments["options"], arguments["response"]
     remaining = arguments["max_retries"] - arguments["retries_taken"]

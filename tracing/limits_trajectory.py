@@ -4,34 +4,74 @@ Only where a task can be cancelled. A hop that is awaited then is ended in place
 about that is its own affair, and is not cut short again.
 """
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, Final
 
-from hopbudget.tracing.deadline import Deadline
-from hopbudget.tracing.limits import NEVER_NS, Due, Limits, Place
+from hopbudget.tracing import scope
+from hopbudget.tracing import vocabulary as v
+from hopbudget.tracing.deadline import Deadline, current, within
+from hopbudget.tracing.limits import NEVER_NS, Due, Place
+from hopbudget.tracing.limits_asked import NOTHING_ASKED
 from hopbudget.tracing.limits_errors import CompletionTimeout, DeadlineExceeded, lateness
-from hopbudget.tracing.limits_guard import NOTHING_ASKED, Guard
-from hopbudget.tracing.limits_loop import running_task
+from hopbudget.tracing.limits_guard import Guard
+from hopbudget.tracing.limits_loop import NOBODY, running_task
 from hopbudget.tracing.limits_waits import Wait
+from hopbudget.tracing.modes import MODES, NO_LIMITS
 
 if TYPE_CHECKING:
     from hopbudget.tracing.blocks import TrajectoryBlock
+    from hopbudget.tracing.terms import Terms
     from hopbudget.tracing.visits import Visit
 
-_NO_LIMITS = Limits()
+_RULES: Final = {mode: NOTHING_ASKED.rules(NO_LIMITS, mode) for mode in MODES}
+"""Those of its hops are not its own."""
+
+
+def load() -> None:
+    """Nothing but that all of it is loaded by now, and not in the first request."""
+
+
+def deadline_of(terms: "Terms", max_steps: int | None) -> Deadline | None:
+    """The deadline of a trajectory that begins now, on these terms; None where nothing is said and none is around."""
+    outer = current() if scope.setup.limited else None
+    if outer is None and terms.silent:
+        return None
+    deadline = Deadline(terms.deadline_s, terms, outer=outer)
+    deadline.hint = terms.max_steps if max_steps is None else max_steps
+    return deadline
+
+
+def attributes(deadline: Deadline, terms: "Terms") -> dict[str, Any]:
+    """What is told of it on the trajectory's span."""
+    found: dict[str, Any] = {v.ENFORCE: terms.mode}
+    remaining_s = deadline.remaining_s()
+    if remaining_s < math.inf:
+        # What is left by now of a deadline from outside, the own one else to the digit.
+        found[v.DEADLINE] = terms.deadline_s if deadline.outer is None else min(terms.deadline_s, remaining_s)
+    if terms.plan is not None:
+        found[v.PLAN] = terms.plan.id
+    return found
+
+
+def take_hold(block: "TrajectoryBlock", deadline: Deadline) -> None:
+    """The trajectory begins under its deadline."""
+    deadline.trajectory = block
+    block.context = within(deadline, block.context)
+    if deadline.terms is not None and deadline.terms.mode != "observe":
+        block.guard = TrajectoryGuard(block, deadline, deadline.terms.mode)
 
 
 class TrajectoryGuard(Guard):
     """The deadline of one trajectory, and the wait of its body."""
 
     def __init__(self, block: "TrajectoryBlock", deadline: Deadline, mode: str) -> None:
-        super().__init__(_NO_LIMITS, deadline.outer, mode, NOTHING_ASKED)
+        super().__init__(_RULES[mode], deadline.outer)
         self.block = block
         self.own = deadline
-        deadline.watch_hops()
 
     def hold(self, *, looped: bool) -> DeadlineExceeded | None:
         """The body begins; nothing is raised, because it may have no hop in it. `looped`: as of a hop's guard."""
-        task = running_task() if looped else None
+        task, _ = running_task() if looped else NOBODY
         if task is not None:
             self.steps()
             wait, now_ns = self.waits[-1], self.now_ns()
@@ -41,6 +81,7 @@ class TrajectoryGuard(Guard):
 
     def steps(self) -> None:
         """The body is a generator, and is held in each of its steps."""
+        self.own.watch_hops()
         self.block.wait = TrajectoryWait(self, self.own)
 
     def arm(self, loop: Any, at_ns: int, now_ns: int) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from hopbudget.tracing.clock import NANOSECONDS
-from hopbudget.tracing.limits import DEADLINE, NEVER_NS, Due, Phase, Place
+from hopbudget.tracing.limits import COMPLETION, DEADLINE, NEVER_NS, Due, Phase, Place
 from hopbudget.tracing.limits_errors import DeadlineExceeded
-from hopbudget.tracing.limits_loop import current_task, no_task, running_task
+from hopbudget.tracing.limits_loop import NOBODY, current_task, no_task, running_task
 from hopbudget.tracing.outcomes import is_cancel_name
 from hopbudget.tracing.terms import off
 
@@ -35,6 +35,8 @@ class Wait:
     loop: Any = None
     current: Callable[[Any], Any] = staticmethod(no_task)
     """The task that runs in a loop."""
+    fired: Due | None = None
+    """The limit that is ending it."""
     fired_ns = 0
     lowered = False
     """Whether a client's own time-out was lowered to what is left, so that it may be the limit that it tells of."""
@@ -51,7 +53,6 @@ class Wait:
         """When the wait that goes on began; 0 while none does."""
         self.next_ns = 0
         """No limit is due before, or a timer is set for it."""
-        self.fired: Due | None = None
         guard.waits.append(self)
 
     def knows(self, due: Due) -> bool:
@@ -61,6 +62,14 @@ class Wait:
     def leaves(self, due: Due) -> bool:
         """Whether it is another's to raise this limit, where nothing is waited for yet."""
         return self.knows(due)
+
+    @property
+    def limit_fired(self) -> str | None:
+        """The limit that is ending it right now."""
+        fired = self.fired
+        if fired is None:
+            return None
+        return COMPLETION if fired.limit == DEADLINE else fired.limit
 
     @property
     def visit(self) -> "Visit | None":
@@ -86,7 +95,7 @@ class Wait:
             self.asked_ns = 0
             return guard.exceeded(due, place, self.visit, now_ns, loop=False)
         self.next_ns = guard.limits.look_ns(due, place, now_ns)
-        task = running_task() if looped else None
+        task, _ = running_task() if looped else NOBODY
         if task is not None:
             self.enters(task, now_ns, self.next_ns)
             self.current = current_task()
@@ -115,7 +124,7 @@ class Wait:
         self._cancelling = task.cancelling()
         self._turns = 0
         self.fired, self.fired_ns = due, now_ns
-        self.current = no_task  # so that the next step, if there is one, takes notice
+        self.next_ns = 0  # so that the next step, if there is one, takes notice
         task.cancel()
         return True
 
@@ -185,11 +194,22 @@ class BodyWait(Wait):
 
     outermost = True
 
-    def __init__(self, guard: "Guard", hop: "HopBlock") -> None:
+    def __init__(
+        self,
+        guard: "Guard",
+        hop: "HopBlock",
+        now_ns: int = 0,
+        next_ns: int = 0,
+        runs: tuple[Any, Any] = NOBODY,
+    ) -> None:
+        """`runs`: it begins now, in this task of this loop, and no limit falls before `next_ns`."""
         self.guard = guard
-        self.asked_ns = self.next_ns = 0
-        self.fired = None
         self.hop = hop
+        self.asked_ns = now_ns
+        self.next_ns = next_ns
+        if runs is not NOBODY:
+            self.task, self.loop = runs
+            self._cancelling = runs[0].cancelling()
         guard.waits.append(self)
 
     def knows(self, due: Due) -> bool:
@@ -222,6 +242,8 @@ class RequestWait(Wait):
     """A client's request, until its answer comes."""
 
     in_client = True
+    so_far: Callable[[], str] | None = None
+    """Says what had come, where it is more than one request."""
 
     def __init__(self, guard: "Guard", visit: "Visit", *, streams: bool) -> None:
         super().__init__(guard)
@@ -236,7 +258,9 @@ class RequestWait(Wait):
     def place(self) -> Place:
         """Sent, and not answered."""
         issued_ns = self._visit.started_ns
-        return Place("sent" if self.streams else "reply", issued_ns, issued_ns, cap_ns=self.guard.cap_ns)
+        phase: Phase = "sent" if self.streams else "reply"
+        said = None if self.so_far is None else self.so_far()
+        return Place(phase, issued_ns, issued_ns, 0, self.guard.cap_ns, said)
 
 
 class PullWait(Wait):

@@ -19,8 +19,9 @@ FIRST_TOKEN_S: Final = (0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0,
 TOKEN_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 10.0)
 TOKENS: Final = tuple(4**power for power in range(14))
 
-GAPS_LIMIT: Final = 256
-"""Gaps of one stream that are recorded; of a longer stream, that many evenly spaced ones."""
+GAPS_LIMIT: Final = 64
+"""Gaps of one stream that are recorded; of a longer stream, that many evenly spaced ones. The SDK takes microseconds
+for each, all at once when the stream ends."""
 
 _COMMON: Final = (v.OPERATION, v.PROVIDER, v.REQUEST_MODEL, v.RESPONSE_MODEL)
 

@@ -136,7 +136,7 @@ def step(pull: Callable[[Any], Any], source: Any, handle: Handle) -> Any:
         chunk(item, asked_ns, now_ns())
     except Exception:
         recorder_failed()
-    return item
+    return item if handle.hides is None or not handle.hides(item) else step(pull, source, handle)
 
 
 async def step_async(pull: Callable[[Any], Any], source: Any, handle: Handle) -> Any:
@@ -172,7 +172,7 @@ async def step_async(pull: Callable[[Any], Any], source: Any, handle: Handle) ->
         chunk(item, asked_ns, now_ns())
     except Exception:
         recorder_failed()
-    return item
+    return item if handle.hides is None or not handle.hides(item) else await step_async(pull, source, handle)
 
 
 # The loops over an iterator that its owner made are `step` again and again, written out, because every chunk passes
@@ -184,7 +184,7 @@ def steps(iterator: Iterator[Any], handle: Handle, owner: Any) -> Iterator[Any]:
     if handle.state == UNREAD:
         handle.begin()
     now_ns = handle.now_ns
-    wait = handle.wait
+    wait, hides = handle.wait, handle.hides
     try:
         handle.state = BUSY
         asked_ns = now_ns()
@@ -198,7 +198,8 @@ def steps(iterator: Iterator[Any], handle: Handle, owner: Any) -> Iterator[Any]:
                 chunk(item, asked_ns, came_ns)
             except Exception:
                 recorder_failed()
-            yield item
+            if hides is None or not hides(item):
+                yield item
             handle.state = BUSY
             asked_ns = now_ns()
             if wait is not None:
@@ -216,17 +217,23 @@ def steps(iterator: Iterator[Any], handle: Handle, owner: Any) -> Iterator[Any]:
         del owner
 
 
-async def async_steps(iterator: AsyncIterator[Any], handle: Handle, owner: Any) -> AsyncIterator[Any]:
+async def async_steps(  # noqa: PLR0912 - every chunk passes here
+    iterator: AsyncIterator[Any], handle: Handle, owner: Any
+) -> AsyncIterator[Any]:
     """The steps of an async iterator that its owner, the followed object, made."""
     if handle.state == UNREAD:
         handle.begin()
     now_ns = handle.now_ns
-    wait = handle.wait
+    wait, hides = handle.wait, handle.hides
+    task: Any = None
+    loop: Any = None
+    current: Callable[[Any], Any] = type
     try:
         handle.state = BUSY
         asked_ns = now_ns()
         if wait is not None:
             await _asks_async(handle, asked_ns, iterator, owner)
+            task, loop, current = wait.task, wait.loop, wait.current
         async for item in iterator:
             came_ns = now_ns()
             handle.state = IDLE
@@ -237,12 +244,14 @@ async def async_steps(iterator: AsyncIterator[Any], handle: Handle, owner: Any) 
                 chunk(item, asked_ns, came_ns)
             except Exception:
                 recorder_failed()
-            yield item
+            if hides is None or not hides(item):
+                yield item
             handle.state = BUSY
             asked_ns = now_ns()
             if wait is not None:
-                if asked_ns >= wait.next_ns or wait.current(wait.loop) is not wait.task:
+                if asked_ns >= wait.next_ns or current(loop) is not task:
                     await _asks_async(handle, asked_ns, iterator, owner)
+                    task, loop, current = wait.task, wait.loop, wait.current
                 wait.asked_ns = asked_ns
     except BaseException as exc:
         if handle.state == BUSY:

@@ -11,10 +11,12 @@ def is_cancel(exc: BaseException | None) -> bool:
     """Whether the exception is a cancellation: of a task, by somebody else's time-out, by the person at the keyboard.
 
     Classes are told by name, so that no event loop's module is loaded for it. A client's or a socket's own time-out is
-    somebody else's too: what it cut short took at least that long.
+    somebody else's too: what it cut short took at least that long. A group is one if everything in it is.
     """
     if exc is None:
         return False
+    if isinstance(exc, BaseExceptionGroup):
+        return all(is_cancel(inner) for inner in exc.exceptions)
     if isinstance(exc, (KeyboardInterrupt, SystemExit)):
         return True
     return any(is_cancel_name(cls.__name__) for cls in type(exc).__mro__)

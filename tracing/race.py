@@ -94,6 +94,11 @@ class Race:
         self.kept = tasks.pop(winner)
         return FailoverStream(self.kept, self._let_go(tasks))
 
+    def so_far(self) -> str:
+        """What had come of the attempts, in words."""
+        sent = [self.primary, self.secondary] if self.second_sent else [self.primary]
+        return ", ".join(f"{attempt.so_far} of the {attempt.name}" for attempt in sent)
+
     def _winner(self, tasks: "dict[asyncio.Task[None], Attempt]") -> "asyncio.Task[None] | None":
         won = [task for task in tasks if task.done() and not task.cancelled() and task.exception() is None]
         return won[0] if won else None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hopbudget.tracing.reading import LENGTH, Format, Reading, Usage, count, error_type, get, word
+from hopbudget.tracing.reading import LENGTH, Format, Reading, Usage, count, error_type, get, getter, number, word
 
 _REPLY_ENDED: Final = {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
 _SUMMARIES: Final = "response.reasoning_summary"
@@ -14,11 +14,12 @@ _LIMIT_REACHED: Final = "max_output_tokens"
 def _usage(thing: Any) -> Usage | None:
     if thing is None:
         return None
+    told = getter(thing)
     return Usage(
-        input=count(thing, "prompt_tokens"),
-        output=count(thing, "completion_tokens"),
-        cached=count(get(thing, "prompt_tokens_details"), "cached_tokens"),
-        reasoning=count(get(thing, "completion_tokens_details"), "reasoning_tokens"),
+        input=number(told("prompt_tokens")),
+        output=number(told("completion_tokens")),
+        cached=count(told("prompt_tokens_details"), "cached_tokens"),
+        reasoning=count(told("completion_tokens_details"), "reasoning_tokens"),
     )
 
 
@@ -132,24 +133,26 @@ def read_completion_reply(reply: Any) -> Reading | None:
 
 
 def _choices_reply(reply: Any, part: str) -> Reading | None:
-    choices = get(reply, "choices")
+    told = getter(reply)
+    choices = told("choices")
     if not isinstance(choices, (list, tuple)):
         return None
     there = False
     finish: str | None = None
     for choice in choices:
-        there = there or get(choice, part) is not None
-        reason = word(get(choice, "finish_reason"))
+        of_choice = getter(choice)
+        there = there or of_choice(part) is not None
+        reason = word(of_choice("finish_reason"))
         finish = reason if finish is None or reason == LENGTH else finish
     if not there:
         return None
     return Reading(
         generated=True,
         finish=finish,
-        usage=_usage(get(reply, "usage")),
-        model=word(get(reply, "model")),
-        error=error_type(get(reply, "error")),
-        id=word(get(reply, "id")),
+        usage=_usage(told("usage")),
+        model=word(told("model")),
+        error=error_type(told("error")),
+        id=word(told("id")),
     )
 
 

@@ -1,6 +1,6 @@
 """One request of an instrumented client: the call of the hop around it, or a hop by itself."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from opentelemetry.context import Context, get_current, set_value
@@ -30,7 +30,7 @@ class Request:
     inner request is the one that counts, and takes over the outer's visit.
     """
 
-    __slots__ = ("context", "format", "hop", "own", "slept_ns", "taken", "visit", "wait")
+    __slots__ = ("context", "format", "hides", "hop", "own", "slept_ns", "taken", "visit", "wait")
 
     def __init__(self, hop: HopBlock, visit: Visit, format: Format, *, own: bool, stream: bool) -> None:
         self.hop = hop
@@ -39,6 +39,8 @@ class Request:
         self.own = own
         self.taken = False
         self.slept_ns = 0
+        self.hides: Callable[[object], bool] | None = None
+        """Tells the chunks of its answer that the application did not ask for."""
         guard = hop.guard
         self.wait = RequestWait(guard, visit, streams=stream) if guard is not None and guard.enforced else None
         """In which the limits on the request are held."""
@@ -99,8 +101,10 @@ class Request:
         followed = follow(stream, call)
         own = getattr(followed, "__dict__", {})
         self._bound(call, own.get("response"))
-        if HANDLE in own and "response" in own:
-            hear_close(own["response"], own[HANDLE])
+        if HANDLE in own:
+            own[HANDLE].hides = self.hides
+            if "response" in own:
+                hear_close(own["response"], own[HANDLE])
         return followed
 
     def _stream_call(self) -> Call:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from io import StringIO
 from typing import Any
 
-from hopbudget.tracing.gaps import EXACT_LIMIT, INT32_MAX, GapRecorder
+from hopbudget.tracing.gaps import BLOCK, GapRecorder
 from hopbudget.tracing.outcomes import CUT_OFF
-from hopbudget.tracing.readers import format_of
+from hopbudget.tracing.readers import CHAT, format_of
 from hopbudget.tracing.reading import Format, Reading, Usage
 from hopbudget.tracing.sse import EventParser, looks_like_events
 from hopbudget.tracing.think import AnswerFinder
@@ -61,8 +61,8 @@ class StreamClock:
     """What is known of one stream so far."""
 
     __slots__ = (
-        "_add_exact",
         "_answer",
+        "_chat",
         "_counter",
         "_events",
         "_fixed",
@@ -72,10 +72,10 @@ class StreamClock:
         "_quiet_at",
         "_quiet_ns",
         "_reads_text",
+        "_recent",
         "_thought_at",
         "bare_chunks",
         "began_ns",
-        "chunks",
         "coalesced",
         "complete",
         "error",
@@ -101,7 +101,9 @@ class StreamClock:
         self._format = format
         self._fixed = fixed
         self._events: EventParser | None = None
-        self._quick: Callable[[object], str | None] | None = None
+        self._quick: Callable[[object], str | None] = _read_whole
+        self._chat = False
+        """Whether the chunks are objects of chat completions, and a token came."""
         self._answer = AnswerFinder()
         self._counter = TextCounter(tokenizer) if tokenizer else None
         self._reads_text = True
@@ -120,10 +122,9 @@ class StreamClock:
         """Gaps under `READY_NS`: both chunks came in one read."""
         self.held = 0
         """Other gaps whose chunk was there when asked for. They are the consumer's time, and bound the endpoint's."""
-        self.chunks = 0
         self.bare_chunks = 0
         self.gaps = GapRecorder()
-        self._add_exact = self.gaps.exact.append
+        self._recent = self.gaps.recent
         self.reasoned = False
         self.summarised = False
         self.complete = False
@@ -143,33 +144,44 @@ class StreamClock:
     def pulled_ns(self, now_ns: int) -> None:
         self._pulled_ns = now_ns
 
-    def pulled(self, chunk: object, asked_ns: int, now_ns: int) -> None:
+    @property
+    def chunks(self) -> int:
+        """Chunks with tokens so far."""
+        return 0 if self.first_ns is None else 1 + self.gaps.put + len(self._recent)
+
+    def pulled(self, chunk: Any, asked_ns: int, now_ns: int) -> None:
         """A chunk came from the transport; its consumer had asked for it at `asked_ns`."""
-        quick = self._quick
-        if quick is None or (text := quick(chunk)) is None:
+        # The way of nearly every chunk: reading it, `_pulled` and `_token`, written out. Without a tokenizer it does
+        # not matter what a chat chunk has beside a text, if that is no end and no usage.
+        text: str | None = None
+        if self._chat:
+            try:
+                own = chunk.__dict__
+                (choice,) = own["choices"]
+                said = choice.__dict__
+                if own["usage"] is None and said["finish_reason"] is None:
+                    text = said["delta"].content
+            except (AttributeError, KeyError, TypeError, ValueError):
+                pass
+        else:
+            text = self._quick(chunk)
+        if not text:
             self._pulled(chunk, asked_ns, now_ns)
             return
-        # The way of nearly every chunk: `_pulled` and `_token`, written out.
         waited_ns = now_ns - asked_ns
+        gap_us = (now_ns - self.last_ns) // 1000
         self.waited_ns += waited_ns
-        if waited_ns > self.patience_ns:
+        self.last_ns = now_ns
+        if gap_us < READY_US:
+            self.coalesced += 1
+        elif waited_ns < READY_NS:
+            self.held += 1
+        elif waited_ns > self.patience_ns:
             self._waited_long(waited_ns)
-        if self.chunks <= EXACT_LIMIT:
-            add_gap = self._add_exact
-            gap_us = (now_ns - self.last_ns) // 1000
-            if waited_ns < READY_NS:
-                if gap_us < READY_US:
-                    self.coalesced += 1
-                else:
-                    self.held += 1
-            try:
-                add_gap(gap_us)
-            except OverflowError:
-                add_gap(INT32_MAX)
-            self.chunks += 1
-            self.last_ns = now_ns
-        else:
-            self._token(asked_ns, now_ns)
+        recent = self._recent
+        recent.append(gap_us)
+        if len(recent) >= BLOCK:
+            self.gaps.put_away()
         if self._reads_text or "<" in text:
             self._text(text, text, now_ns)
 
@@ -183,7 +195,7 @@ class StreamClock:
         quiet_ns = self.quiet_ns + now_ns - asked_ns
         if before and quiet_ns > self.patience_ns:
             self._waited_long(quiet_ns)
-        if self._events is None and self._quick is None and self._on_the_wire(chunk):
+        if self._events is None and self._quick is _read_whole and self._on_the_wire(chunk):
             self._events = EventParser()
         if self._events is None:
             self._read(chunk, asked_ns, now_ns)
@@ -204,11 +216,11 @@ class StreamClock:
     def _read_events(self, events: list[Any], asked_ns: int, now_ns: int) -> None:
         for event in events:
             self._read(event, asked_ns, now_ns)
-            self._quick = None  # the next piece is bytes again
+            self._quick, self._chat = _read_whole, False  # the next piece is bytes again
             asked_ns = now_ns  # what else came in the same piece was there already
 
     def _read(self, chunk: object, asked_ns: int, now_ns: int) -> None:
-        if self._format is None or self._quick is None:
+        if self._format is None or self._quick is _read_whole:
             if not self._fixed:
                 self._format = format_of(chunk) or self._format
             if self._format is None:
@@ -217,6 +229,7 @@ class StreamClock:
         if self.chunks:
             # Up to the first token chunks are read whole, for the model's name.
             self._quick = self._format.quick
+            self._chat = self._format is CHAT and self._counter is None and hasattr(chunk, "__dict__")
 
     def _take(self, reading: Reading, asked_ns: int, now_ns: int) -> None:
         if reading.generated:
@@ -253,7 +266,6 @@ class StreamClock:
                 self.coalesced += gap_us < READY_US
                 self.held += gap_us >= READY_US
         self.last_ns = now_ns
-        self.chunks += 1
 
     def finished(self) -> None:
         """No more chunks come."""
@@ -335,6 +347,10 @@ class StreamClock:
         if self.first_ns is None or tokens is None or tokens < 2 or self.chunks < 2:
             return None
         return (self.last_ns - self.first_ns) / (tokens - 1)
+
+
+def _read_whole(chunk: object) -> None:
+    """Stands for a format's `quick` where a chunk has to be read whole."""
 
 
 def tokens_from_usage(usage: Usage | None, *, reasoned: bool, summarised: bool = False) -> int | None:

@@ -8,15 +8,19 @@ from opentelemetry.trace import Span
 from hopbudget.tracing import scope
 from hopbudget.tracing import vocabulary as v
 from hopbudget.tracing.clock import seconds
-from hopbudget.tracing.limits_cause import Took
+from hopbudget.tracing.later import Later
 from hopbudget.tracing.outcomes import is_cancel, limit_in, of_exception
-from hopbudget.tracing.readers import Format, Reading
-from hopbudget.tracing.stream import StreamClock
 from hopbudget.tracing.vocabulary import Outcome
 
 if TYPE_CHECKING:
+    from hopbudget.tracing import reading
+    from hopbudget.tracing import stream as streams
     from hopbudget.tracing.hops import HopBlock
     from hopbudget.tracing.limits_waits import Wait
+    from hopbudget.tracing.reading import Format, Reading, Usage
+    from hopbudget.tracing.stream import StreamClock
+else:
+    reading, streams = Later("reading"), Later("stream")
 
 PREPARED_NS: Final = 1_000_000
 """From here on the time that a hop's body took before its request is told from the hop's own."""
@@ -80,7 +84,7 @@ class Visit:
         self.attempts += 1
         self.attempt_ns = now_ns
 
-    def answered(self, reply: Reading, now_ns: int) -> None:
+    def answered(self, reply: "Reading", now_ns: int) -> None:
         """A whole reply came."""
         self.reply = reply
         if reply.error is not None:
@@ -98,16 +102,6 @@ class Visit:
         self.attempt_ns = self.end_ns
         self.issued = False
         self.outcome = self.error = self.clock = self.reply = None
-
-    def took(self, name: str, end_ns: int) -> Took:
-        """What its time went to until then, as far as that was seen; `name` is the hop's."""
-        clock, backoff_ns = self.clock, self.backoff_ns
-        first_ns = writing_ns = chunks = 0
-        if clock is not None and clock.first_ns is not None:
-            first_ns = max(clock.first_ns - self.started_ns - backoff_ns, 0)
-            writing_ns, chunks = clock.last_ns - clock.first_ns, clock.chunks
-        # Every hop with a deadline passes here, and this is the quick way to make one.
-        return tuple.__new__(Took, (name, self.begun_ns, end_ns, backoff_ns, first_ns, writing_ns, chunks))
 
     def attributes(self) -> dict[str, Any]:
         """The visit's measurements, as span attributes; what was not observed is not there."""
@@ -131,13 +125,7 @@ class Visit:
             found[v.FINISH_REASONS] = [source.finish]
         usage = source.usage
         if usage is not None:
-            stated = {
-                v.INPUT_TOKENS: usage.input,
-                v.OUTPUT_TOKENS: usage.output,
-                v.CACHED_TOKENS: usage.cached,
-                v.REASONING_TOKENS: usage.reasoning,
-            }
-            found.update({key: value for key, value in stated.items() if value is not None})
+            _state(usage, found)
         if self.clock is not None:
             found.update(self._stream_attributes(self.clock))
         elif usage is not None and usage.output is not None:
@@ -145,7 +133,7 @@ class Visit:
             found[v.N_SOURCE] = "usage"
         return found
 
-    def _stream_attributes(self, clock: StreamClock) -> dict[str, Any]:
+    def _stream_attributes(self, clock: "StreamClock") -> dict[str, Any]:
         found: dict[str, Any] = {}
         if clock.first_ns is None:
             return found
@@ -175,20 +163,32 @@ class Visit:
         return found
 
 
+def _state(usage: "Usage", found: dict[str, Any]) -> None:
+    """Add what the provider says of the tokens."""
+    if usage.input is not None:
+        found[v.INPUT_TOKENS] = usage.input
+    if usage.output is not None:
+        found[v.OUTPUT_TOKENS] = usage.output
+    if usage.cached is not None:
+        found[v.CACHED_TOKENS] = usage.cached
+    if usage.reasoning is not None:
+        found[v.REASONING_TOKENS] = usage.reasoning
+
+
 class Call:
     """Follows one stream for its visit."""
 
     __slots__ = ("chunk", "clock", "hop", "now_ns", "opened_ns", "visit", "wait", "whole")
 
     def __init__(
-        self, hop: "HopBlock", visit: Visit, *, whole: bool, format: Format | None = None, fixed: bool = False
+        self, hop: "HopBlock", visit: Visit, *, whole: bool, format: "Format | None" = None, fixed: bool = False
     ) -> None:
         self.hop = hop
         self.visit = visit
         self.whole = whole
         self.now_ns = hop.now_ns
         self.opened_ns = hop.now_ns()
-        self.clock = StreamClock(scope.setup.tokenizer, format=format, fixed=fixed)
+        self.clock = streams.StreamClock(scope.setup.tokenizer, format=format, fixed=fixed)
         visit.clock = self.clock
         # Every chunk passes here, so the clock takes it without a detour.
         self.chunk = self.clock.pulled
@@ -241,7 +241,7 @@ class BodyCall(Call):
 
     __slots__ = ("body", "format")
 
-    def __init__(self, hop: "HopBlock", visit: Visit, *, format: Format) -> None:
+    def __init__(self, hop: "HopBlock", visit: Visit, *, format: "Format") -> None:
         super().__init__(hop, visit, whole=True)
         self.format = format
         self.body = bytearray()
@@ -265,11 +265,11 @@ class BodyCall(Call):
         self._settled()
 
 
-def read_body(body: bytes, format: Format) -> Reading:
+def read_body(body: bytes, format: "Format") -> "Reading":
     """What a whole reply says, from its JSON; nothing if that can't be read."""
     try:
         import json  # not at the top: most processes never need it, and all of them import this
 
-        return format.reply(json.loads(body)) or Reading()
+        return format.reply(json.loads(body)) or reading.Reading()
     except ValueError:
-        return Reading()
+        return reading.Reading()

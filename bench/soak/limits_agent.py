@@ -17,12 +17,16 @@ FAULTS = (
     "A2", "A6", "A7", "A10", "cut", "reset", "headers-never", "silence", "pings-forever", "stall", "stall-pings",
     "503", "503x1, A1",
 )  # fmt: skip
-FAULTY = 0.3
+FAULTY = 0.15
 """The share of requests that one of these befalls."""
+THINKS_S = 1.0, 9.0
+"""What a trajectory does beside its requests. So 200 of them send some 90 requests a second, at 5 ms of a processor's
+time each in the client: the loop is at work half of the time, and what times out does so for its fault."""
 CUT_OFF = "A7"
 """A stream that the client takes for whole and the record for cut off."""
-WAITS_S = 12.0
-"""The longest that its caller waits for it."""
+WAITS_S = 20.0
+"""The longest that its caller waits for it; who cancels waits for a part of `CANCELS_S`."""
+CANCELS_S = 10.0
 CANCELLED = 0.15
 
 
@@ -35,7 +39,8 @@ class Lag:
     def __init__(self) -> None:
         self.blocked_at = 0.0
         """When it was seen last."""
-        self.longest_s = 0.0
+        self.late_s: list[float] = []
+        """How late each look was."""
 
     async def look(self) -> None:
         """For ever."""
@@ -43,9 +48,13 @@ class Lag:
             due = time.monotonic() + self.EVERY_S
             await asyncio.sleep(self.EVERY_S)
             now = time.monotonic()
-            self.longest_s = max(self.longest_s, now - due)
+            self.late_s.append(now - due)
             if now - due > self.BLOCKED_S:
                 self.blocked_at = now
+
+    def quantile(self, p: float) -> float:
+        """How late it was at most, in this share of the looks."""
+        return sorted(self.late_s)[int(p * len(self.late_s))]
 
 
 class Agent:
@@ -65,11 +74,15 @@ class Agent:
         self.last = ""
         self.kept_context = True
         self.late_s = 0.0
+        self.faults = 0
+        """Requests of its that a fault befell."""
+        self.unprovoked = 0
+        """Hops that reached limits of their own without one: the machine was too slow for them."""
 
     async def live(self) -> None:
         """Run, with a caller who waits so long, or cancels when it likes. What it raises has been seen then."""
         outside = get_current()
-        patience_s = self.chance.uniform(0, 6) if self.chance.random() < CANCELLED else WAITS_S
+        patience_s = self.chance.uniform(0, CANCELS_S) if self.chance.random() < CANCELLED else WAITS_S
         try:
             async with asyncio.timeout(patience_s):
                 self.came_out = await self._ended(self._trajectory())
@@ -105,11 +118,12 @@ class Agent:
 
     async def _seen(self, name: str, running: Awaitable[str]) -> None:
         """Await one hop, and keep how it ended. A limit on the way is taken as it comes, half of the time."""
-        began, in_time = time.monotonic(), hb.remaining_s() > 0
+        began, in_time, faults = time.monotonic(), hb.remaining_s() > 0, self.faults
         try:
             self.last = await running
         except hb.DeadlineExceeded as error:
             self.last = error.outcome
+            self.unprovoked += error.outcome == "timed_out" and not error.capped and self.faults == faults
             if in_time and not error.client_lag and self.lag.blocked_at < began:
                 self.late_s = max(self.late_s, error.late_s)
             if self.chance.random() < 0.5:
@@ -126,7 +140,7 @@ class Agent:
     @hb.work("tool")
     async def tool(self) -> None:
         """Work beside the hops."""
-        await asyncio.sleep(self.chance.uniform(0, 4))
+        await asyncio.sleep(self.chance.uniform(*THINKS_S))
 
     @hb.hop("plan")
     async def plan(self) -> str:
@@ -163,7 +177,9 @@ class Agent:
         return "failed" if row == CUT_OFF else "ok"
 
     def _row(self) -> str:
-        return self.chance.choice(FAULTS) if self.chance.random() < FAULTY else ""
+        row = self.chance.choice(FAULTS) if self.chance.random() < FAULTY else ""
+        self.faults += bool(row)
+        return row
 
     def _ask(self, row: str, client: openai.AsyncOpenAI | None = None) -> Any:
         fault = {"x-hopbudget-row": row, "x-hopbudget-key": f"{self.number}-{self.chance.random()}"}

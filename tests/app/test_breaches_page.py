@@ -1,5 +1,6 @@
 """The page of breaches: causes over many, and down to one trajectory."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from hopbudget import budgets
-from hopbudget.budgets.breaches import breaches
-from hopbudget.explaining import of_profile
+from hopbudget.budgets.blame.breaches import breaches
+from hopbudget.reports.explaining import of_profile
 from hopbudget.store import queries
 from hopbudget.store.duck import Store
 from hopbudget.units import seconds, share
@@ -144,3 +145,34 @@ def test_a_configured_tracing_tool_is_linked(open_page: OpenPage, recorded_store
     opened = open_page(recorded_store, "breaches", trace=f"{7:032x}")
 
     assert f"https://traces.example/{7:032x}" in " ".join(text.value for text in opened.caption)
+
+
+def test_what_servers_told_stands_among_the_causes_with_its_interval(
+    open_page: OpenPage, tmp_path: Path, drawn: Drawn, marks: Marks
+) -> None:
+    spans = tmp_path / "spans.json"
+    spans.write_text(json.dumps([part for n in range(1, 121) for part in queued(n, 0.1 if n <= 96 else 3.0)]))
+    store = tmp_path / "traces.duckdb"
+    Store(store).import_paths([spans])
+    opened = open_page(store, "breaches", deadline="2s")
+
+    chart = drawn(opened, "Causes")
+    assert marks(chart, "bar")[0]["name"] == "server's queue"
+    assert marks(chart, "rule")[-1]["interval"] == "84.9% to 100.0%"
+    assert any("told of all 24 hops of late ones" in caption.value for caption in opened.caption)
+
+
+def queued(number: int, queue_s: float) -> list[dict[str, Any]]:
+    """A trajectory of one call that stood so long in its server's queue."""
+    began_ns, ttft_s = 1_700_000_000_000_000_000 + number * 10_000_000_000, queue_s + 0.25
+    told = {"time_in_queue": queue_s, "time_in_model_prefill": 0.2, "time_to_first_token": queue_s + 0.2}
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.response.time_to_first_chunk": ttft_s}
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "bot"}
+    engine = {f"gen_ai.latency.{name}": value for name, value in told.items()}
+    spans = [("invoke_agent bot", ttft_s + 1.1, agent), ("chat m", ttft_s + 1.0, chat), ("llm_request", ttft_s, engine)]
+    return [
+        {"trace_id": f"{number:032x}", "span_id": f"{number * 10 + n:016x}",
+         "parent_span_id": f"{number * 10 + n - 1:016x}" if n else None, "name": name, "start_time": began_ns,
+         "end_time": began_ns + round(took_s * 1e9), "attributes": attributes}
+        for n, (name, took_s, attributes) in enumerate(spans)
+    ]  # fmt: skip

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from hopbudget import sample
-from hopbudget.plans import read
+from hopbudget.demo import sample
+from hopbudget.plans.files import read
 from hopbudget.store.duck import Store
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")

@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from hopbudget import budgets
 from hopbudget.app.data import Question, Scope, plan_file, source
-from hopbudget.budgets import fits
-from hopbudget.budgets.whatif import Change, what_if
+from hopbudget.budgets.feasibility.whatif import Change, what_if
+from hopbudget.budgets.run_time import fits
 from hopbudget.units import count, seconds, share
 
 OpenPage = Callable[..., AppTest]

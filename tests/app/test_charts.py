@@ -16,7 +16,7 @@ from hopbudget.app.axis import deadlines, linear_ticks, log_ticks, time_axis
 from hopbudget.app.bridge import stones
 from hopbudget.app.timeline import longest, timeline
 from hopbudget.budgets import Part
-from hopbudget.budgets.spread import DOTS, hop_spreads, work_spreads
+from hopbudget.budgets.attainment.spread import DOTS, hop_spreads, work_spreads
 from hopbudget.store import queries
 from hopbudget.store.duck import Store
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from hopbudget import budgets
 from hopbudget.budgets.population import usable_population
-from hopbudget.budgets.slots import slot_times
-from hopbudget.budgets.spending import Interval, gaps, slots_of, spending, steps, union
-from hopbudget.budgets.stream import final_hops
+from hopbudget.budgets.splits.slots import slot_times
+from hopbudget.budgets.splits.spending import Interval, gaps, slots_of, spending, steps, union
+from hopbudget.budgets.streams.stream import final_hops
 from hopbudget.store import queries
 from hopbudget.store.duck import Store
 

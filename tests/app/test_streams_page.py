@@ -1,5 +1,6 @@
 """The page of streams: TTFT, TPOT and ITL apart, who would have waited, one stream's tokens."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hopbudget import sample
+from hopbudget.demo import sample
 from hopbudget.store.duck import Store
 
 OpenPage = Callable[..., AppTest]
@@ -88,3 +89,24 @@ def test_without_gaps_the_page_still_stands(open_page: OpenPage, recorded_store:
 
     assert not opened.exception
     assert any("No gaps were recorded" in text.value for text in opened.caption)
+
+
+def test_streams_cut_off_before_a_token_are_said_where_no_first_token_was_recorded(
+    open_page: OpenPage, tmp_path: Path
+) -> None:
+    at = 1_700_000_000_000_000_000
+    root = {"traceId": f"{1:032x}", "spanId": f"{1:016x}", "name": "bot", "startTimeUnixNano": str(at),
+            "endTimeUnixNano": str(at + 30_000_000_000)}  # fmt: skip
+    told = {"gen_ai.operation.name": {"stringValue": "chat"}, "gen_ai.request.stream": {"boolValue": True},
+            "hopbudget.outcome": {"stringValue": "timed_out"}}  # fmt: skip
+    chat = {**root, "spanId": f"{2:016x}", "parentSpanId": f"{1:016x}", "name": "chat m",
+            "attributes": [{"key": key, "value": value} for key, value in told.items()]}  # fmt: skip
+    scope = {"scope": {"name": "hopbudget.tracing"}, "spans": [root, chat]}
+    (tmp_path / "runs.jsonl").write_text(json.dumps({"resourceSpans": [{"scopeSpans": [scope]}]}))
+    Store(tmp_path / "traces.duckdb").import_paths([tmp_path / "runs.jsonl"])
+    opened = open_page(tmp_path / "traces.duckdb", "streams")
+
+    assert "No first-token times were recorded" in opened.info[0].value
+    assert opened.warning[0].value.startswith(
+        "1 stream was cut off while still waiting for a first token, after 30.0 s"
+    )

@@ -5,10 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hopbudget.budgets import Profile, aborting, chance, deadline_at, folds
-from hopbudget.budgets.aborting import Abort
+from hopbudget.budgets import Profile, deadline_at
+from hopbudget.budgets.groups import folds
 from hopbudget.budgets.population import population
-from hopbudget.budgets.suffix import starts
+from hopbudget.budgets.run_time import aborting, chance
+from hopbudget.budgets.run_time.aborting import Abort
+from hopbudget.budgets.run_time.suffix import starts
 
 ProfileOf = Callable[..., Profile]
 Load = Callable[[str], Profile]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopbudget.budgets import Profile, RunBounds, allocate
-from hopbudget.budgets.across import one_more, run_bounds
-from hopbudget.budgets.classes import position, unequal_classes
+from hopbudget.budgets.feasibility.across import one_more, run_bounds
+from hopbudget.budgets.groups.classes import position, unequal_classes
 from hopbudget.budgets.population import population
 
 Build = Callable[..., Profile]

@@ -276,3 +276,14 @@ def test_a_million_to_one_spread_still_adds_up(profile_of: Build) -> None:
     ]
     for method in METHODS:
         assert total_s(allocate(profile_of(rows), 7.77, method=method)) <= 7.77
+
+
+def test_a_place_that_got_the_least_says_how_few_come_there(profile_of: Build) -> None:
+    asked = [[("hop", {"hop": "ask", "duration_s": 1.0 + row / 100})] for row in range(60)]
+    rows = [{"steps": steps * (2 if row % 10 else 3)} for row, steps in enumerate(asked)]
+    found = allocate(profile_of(rows), 2.8, method="independent", slots="visit")
+    least = [slot for slot in found.slots if slot.budget_s <= 0.0501]
+    assert [slot.slot for slot in least] == ["ask #3"]
+    (note,) = [note for note in found.notes if "the least there is" in note]
+    assert "so ask #3 (10% come there) gets 50 ms" in note
+    assert not any("the least there is" in note for note in allocate(profile_of(rows), 2.8, method="equal").notes)

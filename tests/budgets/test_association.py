@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from hopbudget.budgets.association import Association, associate, wilson
+from hopbudget.budgets.blame.association import Association, associate, wilson
 
 
 def table(with_it: tuple[int, int], without: tuple[int, int], clusters: int | None = None) -> Association:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopbudget.budgets.attained import (
+from hopbudget.budgets.attainment.attained import (
     CAME,
     CODES,
     CUT,
@@ -23,7 +23,7 @@ from hopbudget.budgets.attained import (
     quantile_of_counts,
     units,
 )
-from hopbudget.budgets.quantiles import attained_quantile, clopper_pearson
+from hopbudget.budgets.numbers.quantiles import attained_quantile, clopper_pearson
 
 LIMIT = 1.0
 START = 1_700_000_000.0

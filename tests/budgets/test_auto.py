@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from hopbudget.budgets import Allocation, Profile, allocate, deadline_at
-from hopbudget.budgets.auto import Aim, binding_place, cross_validate, in_time, succeeded, try_out, ways
-from hopbudget.budgets.folds import Clusters
-from hopbudget.budgets.slots import Times
+from hopbudget.budgets.groups.folds import Clusters
+from hopbudget.budgets.splits.auto import Aim, binding_place, cross_validate, in_time, succeeded, try_out, ways
+from hopbudget.budgets.splits.slots import Times
 
 Build = Callable[..., Profile]
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from hopbudget.budgets import CannotAllocateError, Profile
-from hopbudget.budgets.backtest import Backtest, backtest
-from hopbudget.budgets.backtest_bounds import bounds
-from hopbudget.budgets.backtest_parts import PARTS, Part, join, measure, reliability_of
-from hopbudget.budgets.backtest_splits import METHODS, Named, resplit
-from hopbudget.budgets.folds import Clusters, within_runs
+from hopbudget.budgets.backtests.backtest import Backtest, backtest
+from hopbudget.budgets.backtests.bounds import bounds
+from hopbudget.budgets.backtests.parts import PARTS, Part, join, measure, reliability_of
+from hopbudget.budgets.backtests.splits import METHODS, Named, resplit
+from hopbudget.budgets.groups.folds import Clusters, within_runs
 from hopbudget.budgets.population import population
-from hopbudget.budgets.slots import Times
+from hopbudget.budgets.splits.slots import Times
 
 Build = Callable[..., Profile]
 Load = Callable[[str], Profile]

@@ -26,7 +26,10 @@ def usual(count: int = 41) -> list[dict[str, Any]]:
     return [{"steps": steps} for _ in range(count)]
 
 
-MEASURED = ("ttft_s", "attempt_ttft_s", "backoff_s", "stalled_s", "consumer_s", "client_lag_s", "cached_tokens")
+MEASURED = (
+    "ttft_s", "attempt_ttft_s", "backoff_s", "stalled_s", "consumer_s", "client_lag_s", "cached_tokens",
+    "queue_s", "prefill_s", "server_ttft_s",
+)  # fmt: skip
 measurement = st.one_of(st.just(np.nan), st.integers(0, 20).map(lambda n: n / 4))
 
 step = st.one_of(
@@ -221,3 +224,19 @@ def test_the_reference_is_described_in_words(profile_of: Build) -> None:
 def test_of_two_trajectories_both_are_the_middle(profile_of: Build) -> None:
     profile = profile_of([{"steps": [hop("a", 1.0)]}, {"steps": [hop("a", 3.0)]}])
     assert explain(profile).excess_s == pytest.approx([-1.0, 1.0])
+
+
+def test_the_middle_does_not_depend_on_the_order_of_ties(profile_of: Build) -> None:
+    rows = [
+        {"steps": [hop("a", 1.0)]},
+        {"steps": [hop("b", 1.0)]},
+        {"steps": [hop("a", 2.0)]},
+        {"steps": [hop("b", 2.0)]},
+    ]
+    profile = profile_of(rows)
+    forth, back = explain(profile), explain(profile.take(np.array([3, 2, 1, 0])))
+    assert (forth.reference.trajectories, back.reference.trajectories) == (4, 4)
+    for row in range(4):
+        assert [(part.kind, part.name, part.seconds) for part in forth.parts(row)] == [
+            (part.kind, part.name, pytest.approx(part.seconds)) for part in back.parts(3 - row)
+        ]

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hopbudget.budgets import Profile, chance, deadline_at, folds, logit
-from hopbudget.budgets.chance import Chance
-from hopbudget.budgets.held_out import HeldOut
-from hopbudget.budgets.scoring import calibration_error, score
+from hopbudget.budgets import Profile, deadline_at
+from hopbudget.budgets.groups import folds
+from hopbudget.budgets.numbers.scoring import calibration_error, score
+from hopbudget.budgets.run_time import chance, logit
+from hopbudget.budgets.run_time.chance import Chance
+from hopbudget.budgets.run_time.held_out import HeldOut
 
 ProfileOf = Callable[..., Profile]
 Load = Callable[[str], Profile]

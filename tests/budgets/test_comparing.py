@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hopbudget.budgets import Profile
-from hopbudget.budgets.comparing import Comparison, Difference, compare
+from hopbudget.budgets.attainment.comparing import Comparison, Difference, compare
 
 Build = Callable[..., Profile]
 

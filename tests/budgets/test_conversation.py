@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopbudget.budgets import Profile, allocate
-from hopbudget.budgets.conversation import by_conversation
+from hopbudget.budgets.groups.conversation import by_conversation
 
 Build = Callable[..., Profile]
 

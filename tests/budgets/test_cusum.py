@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopbudget.budgets import cusum
-from hopbudget.budgets.cusum import calibrate, correlation_within, first_crossing, places, turning_point, weights
+from hopbudget.budgets.drifts import cusum
+from hopbudget.budgets.drifts.cusum import calibrate, correlation_within, first_crossing, places, turning_point, weights
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(-8, 8)), min_size=1, max_size=60), st.integers(1, 20))

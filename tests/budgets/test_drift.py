@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hopbudget.budgets import Profile, drift, expected
-from hopbudget.budgets.drift import Drift
-from hopbudget.budgets.expected import Expectations
+from hopbudget.budgets import Profile
+from hopbudget.budgets.drifts import drift
+from hopbudget.budgets.drifts.drift import Drift
+from hopbudget.budgets.expectations import expected
+from hopbudget.budgets.expectations.expected import Expectations
 
 Build = Callable[..., Profile]
 Make = Callable[..., Profile]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopbudget.budgets import Profile
-from hopbudget.budgets.expectation import Line, fit_line, fit_lines, known_prompts
+from hopbudget.budgets.expectations.expectation import Line, fit_line, fit_lines, known_prompts
 
 Build = Callable[..., Profile]
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hopbudget.budgets import Profile
-from hopbudget.budgets.expected import blame, evaluate, expect, fit, from_plan, learn, pinball
+from hopbudget.budgets.expectations.expected import blame, evaluate, expect, fit, from_plan, learn, pinball
 
 Build = Callable[..., Profile]
 

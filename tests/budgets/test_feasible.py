@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopbudget.budgets import Feasibility
-from hopbudget.budgets.feasible import feasibility
+from hopbudget.budgets.feasibility.feasible import feasibility
 from hopbudget.budgets.population import Population
 
 rows = st.lists(

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from hopbudget.budgets import Profile
-from hopbudget.budgets.expectation import prompt_tokens
-from hopbudget.budgets.first_tokens import after_s, evaluate, learn
-from hopbudget.budgets.waits import waits_within_s
+from hopbudget.budgets.expectations.expectation import prompt_tokens
+from hopbudget.budgets.expectations.first_tokens import after_s, evaluate, learn
+from hopbudget.budgets.expectations.waits import waits_within_s
 
 Build = Callable[..., Profile]
 

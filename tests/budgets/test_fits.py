@@ -6,10 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hopbudget.budgets import Profile, answer, caps, deadline_at, fits, folds, tokens
-from hopbudget.budgets.fits import Steps
+from hopbudget.budgets import Profile, deadline_at
+from hopbudget.budgets.groups import folds
 from hopbudget.budgets.population import population
-from hopbudget.budgets.suffix import starts
+from hopbudget.budgets.run_time import answer, caps, fits, tokens
+from hopbudget.budgets.run_time.fits import Steps
+from hopbudget.budgets.run_time.suffix import starts
 
 ProfileOf = Callable[..., Profile]
 Load = Callable[[str], Profile]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopbudget.budgets import Profile
-from hopbudget.budgets.folds import Clusters, clusters, folds, within_runs
+from hopbudget.budgets.groups.folds import Clusters, clusters, folds, within_runs
 
 Build = Callable[..., Profile]
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hopbudget.budgets import Profile
-from hopbudget.budgets.expectation import Line
-from hopbudget.budgets.hop_parts import HopParts, first_token_lines, split, split_by
+from hopbudget.budgets.blame.hop_parts import HopParts, first_token_lines, split, split_by
+from hopbudget.budgets.expectations.expectation import Line
 
 Build = Callable[..., Profile]
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopbudget.budgets.intervals import last_ended_before, union_seconds
+from hopbudget.budgets.numbers.intervals import last_ended_before, union_seconds
 
 intervals = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 10)), min_size=0, max_size=25)
 

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from hopbudget.budgets import Profile, fingerprint, knowledge
+from hopbudget.budgets import Profile
+from hopbudget.budgets.drifts import fingerprint
+from hopbudget.budgets.run_time import knowledge
 
 ProfileOf = Callable[..., Profile]
 

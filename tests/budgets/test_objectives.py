@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopbudget.budgets.attained import Counts, attain
-from hopbudget.budgets.objectives import DAY_S, HOUR_S, Objective, budget_left, burn, days
+from hopbudget.budgets.attainment.attained import Counts, attain
+from hopbudget.budgets.attainment.objectives import DAY_S, HOUR_S, Objective, budget_left, burn, days
 
 END = 1_700_000_000.0
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopbudget.budgets import Profile, allocate
-from hopbudget.budgets.curve import curve
-from hopbudget.budgets.pace import Streams, shares_waiting, waited_s
-from hopbudget.budgets.spread import gap_spreads
-from hopbudget.budgets.underrun import waited_s as waited_in_one
+from hopbudget.budgets.attainment.spread import gap_spreads
+from hopbudget.budgets.feasibility.curve import curve
+from hopbudget.budgets.streams.pace import Streams, shares_waiting, waited_s
+from hopbudget.budgets.streams.underrun import waited_s as waited_in_one
 
 gaps = st.lists(st.lists(st.floats(0.001, 3.0), min_size=1, max_size=12), min_size=1, max_size=6)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopbudget.budgets.folds import Clusters
-from hopbudget.budgets.paired import MANY, bootstrap, mean_and_error
+from hopbudget.budgets.groups.folds import Clusters
+from hopbudget.budgets.numbers.paired import FEWEST_CLUSTERS, MANY, bootstrap, mean_and_error, share_interval
 
 values = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=30)
 
@@ -79,3 +79,36 @@ def test_nothing_has_no_figure() -> None:
     found = bootstrap(np.zeros(2), np.zeros(2), alone(2))
     assert math.isnan(found.value)
     assert found.n == 0
+
+
+def skewed(random: np.random.Generator, n: int, rare: float) -> tuple[Any, Any]:
+    """Seconds over the typical, of which a rare cause took most where it struck."""
+    whole = random.exponential(5.0, n) + 0.5
+    struck = random.random(n) < rare
+    return np.where(struck, whole * random.uniform(0.5, 1.0, n), random.normal(0, 0.2, n)), whole
+
+
+@pytest.mark.parametrize("n", [20, 40, 100])
+@pytest.mark.parametrize("rare", [0.1, 0.3, 0.6])
+def test_the_interval_of_a_share_holds_about_as_often_as_it_says(n: int, rare: float) -> None:
+    random = np.random.default_rng(3)
+    part, whole = skewed(random, 1_000_000, rare)
+    truth = part.sum() / whole.sum()
+    held = 0
+    for _ in range(400):
+        low, high = share_interval(*skewed(random, n, rare), np.arange(n))
+        held += low <= truth <= high
+    assert 0.85 <= held / 400 <= 0.99
+
+
+def test_a_share_of_few_clusters_has_no_interval() -> None:
+    n = 10 * FEWEST_CLUSTERS
+    part, whole = skewed(np.random.default_rng(3), n, 0.3)
+    assert math.isnan(share_interval(part, whole, np.arange(n) % (FEWEST_CLUSTERS - 1))[0])
+    assert not math.isnan(share_interval(part, whole, np.arange(n) % FEWEST_CLUSTERS)[0])
+
+
+def test_repeating_what_is_in_a_cluster_narrows_no_interval_of_a_share() -> None:
+    part, whole = skewed(np.random.default_rng(3), 30, 0.3)
+    once = share_interval(part, whole, np.arange(30))
+    assert share_interval(np.tile(part, 4), np.tile(whole, 4), np.tile(np.arange(30), 4)) == pytest.approx(once)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopbudget.budgets import attained_quantile, plain_quantile
-from hopbudget.budgets.quantiles import (
+from hopbudget.budgets.numbers.quantiles import (
     attained,
     clopper_pearson,
     order_statistic_interval,

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopbudget.budgets import METHODS, Profile, allocate, deadline_at
-from hopbudget.budgets.distribution import distribution
+from hopbudget.budgets.numbers.distribution import distribution
+from hopbudget.budgets.numbers.quantiles import attained, effective_n, share_within
 from hopbudget.budgets.population import population, recency, thinned
-from hopbudget.budgets.quantiles import attained, effective_n, share_within
 
 Build = Callable[..., Profile]
 

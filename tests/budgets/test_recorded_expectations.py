@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hopbudget.budgets import Profile, expected, first_tokens, stream
-from hopbudget.budgets.drift_trials import alarm_after, false_alarms
-from hopbudget.budgets.folds import clusters, folds
+from hopbudget.budgets import Profile
+from hopbudget.budgets.drifts.trials import alarm_after, false_alarms
+from hopbudget.budgets.expectations import expected, first_tokens
+from hopbudget.budgets.groups.folds import clusters, folds
+from hopbudget.budgets.streams import stream
 
 Load = Callable[[str], Profile]
 Evaluate = Callable[[Profile, Profile], dict[str, Any]]

@@ -8,8 +8,8 @@ import pytest
 
 from hopbudget.budgets import Profile
 from hopbudget.budgets.population import population
-from hopbudget.budgets.slots import Times, slot_times
-from hopbudget.budgets.stream import final_hops
+from hopbudget.budgets.splits.slots import Times, slot_times
+from hopbudget.budgets.streams.stream import final_hops
 
 Build = Callable[..., Profile]
 

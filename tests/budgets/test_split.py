@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopbudget.budgets.allocation import RULES as METHODS
-from hopbudget.budgets.distribution import Distribution, distribution
-from hopbudget.budgets.split import equal_risk, in_proportion, independent, log_share, split
+from hopbudget.budgets.numbers.distribution import Distribution, distribution
+from hopbudget.budgets.splits.split import equal_risk, in_proportion, independent, log_share, split
 
 cells = st.one_of(st.integers(0, 12).map(float), st.just(0.0))
 hopeless = st.one_of(cells, st.just(float("inf")))

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopbudget.budgets import Profile, Slot, StreamBudget
-from hopbudget.budgets.stream import Streams, at_level, final_hops, joint_level, joint_share, observe, stream_budget
+from hopbudget.budgets.streams.stream import (
+    Streams,
+    at_level,
+    final_hops,
+    joint_level,
+    joint_share,
+    observe,
+    stream_budget,
+)
 
 Build = Callable[..., Profile]
 

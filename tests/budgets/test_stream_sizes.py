@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from hopbudget.budgets import Profile, Slot
-from hopbudget.budgets.stream import evaluate, observe, stream_budget
-from hopbudget.budgets.stream_sizes import fit_limits, joint, limits_of, stream_sizes
+from hopbudget.budgets.streams.sizes import fit_limits, joint, limits_of, stream_sizes
+from hopbudget.budgets.streams.stream import evaluate, observe, stream_budget
 
 Build = Callable[..., Profile]
 

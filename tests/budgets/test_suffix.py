@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopbudget.budgets import Profile
+from hopbudget.budgets.numbers.quantiles import share_within
 from hopbudget.budgets.population import population
-from hopbudget.budgets.quantiles import share_within
-from hopbudget.budgets.suffix import POINTS, Starts, SuffixBank, at_most, learn_bank, significant, starts
+from hopbudget.budgets.run_time.suffix import POINTS, Starts, SuffixBank, at_most, learn_bank, significant, starts
 
 ProfileOf = Callable[..., Profile]
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopbudget.budgets.underrun import waited_s
+from hopbudget.budgets.streams.underrun import waited_s
 
 GAPS = st.lists(st.integers(0, 500).map(lambda ms: ms / 1000), max_size=40).map(np.array)
 

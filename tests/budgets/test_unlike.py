@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from hopbudget.budgets import Profile, fingerprint
-from hopbudget.budgets.unlike import unlike
+from hopbudget.budgets import Profile
+from hopbudget.budgets.drifts import fingerprint
+from hopbudget.budgets.drifts.unlike import unlike
 
 Build = Callable[..., Profile]
 

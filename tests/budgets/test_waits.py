@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopbudget.budgets import Profile
-from hopbudget.budgets.quantiles import attained
-from hopbudget.budgets.waits import OTHERS, Seen, curve, fit_wait, fit_waits, waits_within_s
+from hopbudget.budgets.expectations.waits import OTHERS, Seen, curve, fit_wait, fit_waits, waits_within_s
+from hopbudget.budgets.numbers.quantiles import attained
 
 Build = Callable[..., Profile]
 

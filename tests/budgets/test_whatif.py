@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hopbudget.budgets import CannotAllocateError, Profile
-from hopbudget.budgets.whatif import Change, WhatIf, what_if
+from hopbudget.budgets.feasibility.whatif import Change, WhatIf, what_if
 
 Build = Callable[..., Profile]
 

@@ -53,6 +53,11 @@ TIMES = [
     ("Vercel AI, legacy", "ai", {"ai.operationId": "ai.streamText.doStream", "ai.response.msToFirstChunk": 500.0}),
     ("Vercel AI, legacy", "ai", {"ai.operationId": "ai.streamObject.doStream", "ai.stream.msToFirstChunk": 500.0}),
     ("Claude Code", "com.anthropic.claude_code.tracing", {"span.type": "llm_request", "ttft_ms": 500}),
+    (
+        "OpenTelemetry GenAI",
+        "opentelemetry.util.genai.handler",
+        CHAT | {"gen_ai.response.time_to_first_token": 500_000_000},
+    ),
     ("loongsuite", "loongsuite.instrumentation.openai", CHAT | {"gen_ai.response.time_to_first_token": 500_000}),
     ("LiteLLM", "litellm", CHAT | {"gen_ai.response.time_to_first_chunk": 0.5}),
     (
@@ -112,6 +117,11 @@ def test_a_place_that_can_be_believed_goes_before_one_that_cannot(make: Any) -> 
     both = {"gen_ai.response.time_to_first_chunk": 9.0, "gen_ai.client.operation.time_to_first_chunk": 0.5}
     row = hop(make, "", CHAT | both)
     assert (row.ttft_s, row.flags) == (0.5, None)
+
+
+def test_a_short_time_in_nanoseconds_is_not_taken_for_a_longer_one_in_another_unit(make: Any) -> None:
+    found = hop(make, "opentelemetry.util.genai.handler", CHAT | {"gen_ai.response.time_to_first_token": 2_000_000})
+    assert found.ttft_s == 0.002
 
 
 def test_first_chunk_events_after_dropped_ones_are_not_believed(make: Any) -> None:

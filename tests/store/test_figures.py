@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from hopbudget import sample
-from hopbudget.budgets import Profile, spread
+from hopbudget.budgets import Profile
+from hopbudget.budgets.attainment import spread
+from hopbudget.demo import sample
 from hopbudget.store import attributes, figures, queries
 from hopbudget.store.duck import Store
 

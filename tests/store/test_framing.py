@@ -67,6 +67,18 @@ def test_a_file_cut_off_keeps_what_came_before(tmp_path: Path, bodies: list[byte
     assert "cut off" in rejected[0]
 
 
+@pytest.mark.parametrize("frame", [name for name in FRAMES if "length" in name])
+@pytest.mark.parametrize("damage", [lambda body: body[:-3], lambda body: b"\xff" + body[1:]])
+def test_a_bad_message_takes_nothing_of_the_others(
+    tmp_path: Path, bodies: list[bytes], frame: str, damage: Any
+) -> None:
+    path = tmp_path / "a.pb"
+    path.write_bytes(FRAMES[frame]([bodies[0], damage(bodies[1]), bodies[2]]))
+    spans, rejected = read(path)
+    assert spans == 8
+    assert len(rejected) == 1
+
+
 @pytest.mark.parametrize("content", [b"\xff" * 40, b"\x0a\x05hello", b"\x00\xff\xff\xff\xff", b"\x0a" + b"\xff" * 12])
 def test_what_is_no_protobuf_is_one_sentence(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.pb"

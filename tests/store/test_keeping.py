@@ -107,7 +107,7 @@ def test_late_spans_of_a_removed_trace_come_as_any_others(
 def test_compacting_keeps_every_row_and_gives_the_room_back(
     ten_days: Store, make: Any, rows: Any, tmp_path: Path
 ) -> None:
-    many = [make.run(f"x{number}", at=number * 100.0) for number in range(400)]
+    many = [make.run(f"x{number}", at=number * 100.0) for number in range(1_000)]
     ten_days.import_paths([make.file(tmp_path / "many.jsonl", *many)])
     with ten_days.reading() as con:
         found = keeping.doomed(con, T0 + 0.9 * DAY_S, [])

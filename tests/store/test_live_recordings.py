@@ -19,7 +19,7 @@ RECORDED = Path(__file__).parent / "recorded"
 
 def traces(name: str) -> list[list[Span]]:
     part = Part()
-    for piece in documents.pieces(RECORDED / f"{name}.jsonl"):
+    for piece in documents.pieces(next(RECORDED.glob(f"{name}.json*"))):
         assert piece.decoded.rejected == []
         part.spans += piece.decoded.spans
     return [list(trace.values()) for trace in group([part])[0].values()]
@@ -183,3 +183,17 @@ def test_vercels_outer_span_is_the_agent_and_its_times_are_milliseconds() -> Non
     assert [round(hop.ttft_s or 0, 3) for hop in streams] == [0.127, 0.054]
     assert [hop.flags for hop in streams] == ["holds_tools", None]  # the tool ran before its stream was closed
     assert [work.work for work in found.works] == ["weather"]
+
+
+def test_what_phoenix_returns_of_its_spans_has_all_that_was_sent_to_it() -> None:
+    found = rows("phoenix_rest")
+    (trajectory,) = found.trajectories
+    assert (trajectory.workload, trajectory.hop_count, trajectory.outcome) == ("day trip", 3, "ok")
+    assert [(hop.source, hop.streamed, hop.output_tokens) for hop in found.hops] == [
+        ("OpenInference", True, 5),
+        ("OpenInference", True, 5),
+        ("OpenInference", True, 55),
+    ]
+    assert {hop.ttft_from for hop in found.hops} == {"event First Token Stream Event"}
+    assert found.hops[2].ttft_s == pytest.approx(0.053132)
+    assert found.hops[2].final

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hopbudget.budgets.attained import CODES, NEVER, attain, count, quantile_of_counts, units
-from hopbudget.budgets.objectives import Objective
-from hopbudget.budgets.underrun import waited_s
-from hopbudget.counting import Window
+from hopbudget.budgets.attainment.attained import CODES, NEVER, attain, count, quantile_of_counts, units
+from hopbudget.budgets.attainment.objectives import Objective
+from hopbudget.budgets.streams.underrun import waited_s
+from hopbudget.objectives.counting import Window
 from hopbudget.store import objectives as stored
 from hopbudget.store.duck import Store
 from hopbudget.store.narrow import Where

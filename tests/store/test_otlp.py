@@ -206,13 +206,35 @@ def test_no_change_of_a_request_breaks_the_decoder_or_makes_time_run_backwards(m
         for key in path:
             target = target[key]
         target[last] = data.draw(Json)
-    text = json.dumps(request, allow_nan=False).encode()
+    compact = data.draw(st.booleans())
+    text = json.dumps(request, allow_nan=False, separators=(",", ":") if compact else None).encode()
     decoded = otlp.decode(text)
     assert decoded == tolerant.decode_text(text)
     for span in decoded.spans:
         assert span.end_ns >= span.start_ns > 0
         assert len(bytes.fromhex(span.trace_id)) == 16
         assert len(bytes.fromhex(span.span_id)) == 8
+
+
+seam = '"},"intValue":"5"}},{"key":"a","value":{"intValue":"'
+inner = st.sampled_from(
+    [
+        *({"intValue": number} for number in ("1", "25", "0", "007", "-3", "", " 4", "1_0", "9" * 18, "9" * 19, 6)),
+        *({"stringValue": "x"}, {"stringValue": seam}, {"stringValue": "x", "intValue": "7"}, {"boolValue": True}, {}),
+        *({"doubleValue": 0.5}, {"doubleValue": "NaN"}, {"kvlistValue": {"values": []}, "intValue": "8"}),
+        {"arrayValue": {"values": [{"intValue": "1"}, {"stringValue": "x"}]}},
+        {"kvlistValue": {"values": [{"key": key, "value": {"intValue": "2"}} for key in "ab"]}},
+    ]
+)
+pairs = st.lists(st.fixed_dictionaries({"key": st.sampled_from(["a", "b", "gen_ai.prompt", "", seam]), "value": inner}))
+
+
+@given(lists=st.lists(pairs, min_size=2, max_size=4), separators=st.sampled_from([(",", ":"), (", ", ": ")]))
+def test_lists_of_attributes_that_are_alike_are_told_apart(make: Any, lists: list[Any], separators: Any) -> None:
+    for attributes in lists:
+        request = make.request([make.span("s", 0, 1) | {"attributes": attributes}])
+        text = json.dumps(request, separators=separators).encode()
+        assert repr(otlp.decode(text)) == repr(tolerant.decode_text(text))  # True is not 1
 
 
 @given(st.binary(max_size=60))

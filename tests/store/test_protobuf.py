@@ -31,6 +31,28 @@ def test_both_encodings_give_the_same_records(given_spans: "list[object]") -> No
         assert protobuf.decode(as_protobuf(line)) == otlp.decode(line)
 
 
+@given(st.lists(spans(), min_size=1, max_size=4))
+def test_requests_one_after_the_other_are_read_together(given_spans: "list[object]") -> None:
+    bodies = [as_protobuf(line) for line in lines(given_spans)]  # type: ignore[arg-type]
+    together = protobuf.decode_usual(b"".join(bodies))
+    assert together is not None
+    assert together.spans == [span for body in bodies for span in protobuf.decode(body).spans]
+
+
+def test_content_is_counted_each_time_and_never_remembered() -> None:
+    request = ExportTraceServiceRequest()
+    held = request.resource_spans.add().scope_spans.add().spans
+    for number in (b"1", b"2"):
+        span = held.add(trace_id=b"1" * 16, span_id=number * 8, start_time_unix_nano=10, end_time_unix_nano=20)
+        span.attributes.add(key="gen_ai.prompt").value.string_value = "a secret"
+        span.attributes.add(key="gen_ai.request.model").value.string_value = "m"
+    found = protobuf.decode_usual(request.SerializeToString())
+    assert found is not None
+    assert [span.attributes for span in found.spans] == [{"gen_ai.request.model": "m"}] * 2
+    assert found.dropped_content == 2
+    assert "secret" not in repr([protobuf._pairs, protobuf._lists])
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

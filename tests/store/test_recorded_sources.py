@@ -63,6 +63,16 @@ TRIPS = {
     "openai_agents_genai_openai_agents": Expected("OpenTelemetry GenAI", ATTRIBUTE, works=TOOLS),
     "smolagents_smolagents": Expected("smolagents (OpenInference)", streams=False, works=("weather", "weather")),
     "litellm_litellm": Expected("LiteLLM", counts_itself=True),
+    "adk_adk": Expected("Google ADK", streams=False, works=TOOLS),
+    "any_agent_any_agent": Expected("any-agent", works=TOOLS),
+    "langsmith_langgraph": Expected(
+        "LangSmith", None, (0, 1, 2), streams=False, works=("tools", "weather", "tools", "trains")
+    ),
+    "openai_v2_openai": Expected("OpenTelemetry GenAI, older names", None, (2,), streams=False),
+    "strands_strands": Expected("Strands", "gen_ai.server.time_to_first_token", works=TOOLS),
+    "vercel_ai_vercel_ai": Expected("Vercel AI", "gen_ai.client.operation.time_to_first_chunk", works=TOOLS),
+    "vercel_ai_6_vercel_ai": Expected("Vercel AI, legacy", "ai.response.msToFirstChunk", works=TOOLS),
+    "claude_code_claude_code": Expected("Claude Code", "ttft_ms", works=("Glob", "Grep")),
 }
 
 

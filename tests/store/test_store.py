@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from hopbudget.errors import Exit, UserError
+from hopbudget.store.batch import Part, make_ready
 from hopbudget.store.duck import Store
 from hopbudget.store.importing import find_files
 
@@ -72,11 +73,27 @@ def test_until_its_root_comes_a_trajectory_is_incomplete(make: Any, store: Store
 
 def test_a_trace_over_several_transactions_is_put_together(make: Any, rows: Any, tmp_path: Path) -> None:
     store = Store(tmp_path / "small.duckdb")
-    store.batch_spans = 1
+    store.stored_spans = 1
     spans = [make.agent("bot", 0, 2000), *(make.chat(f"c{n}", n, n + 1, parent="bot") for n in range(20))]
     result = store.import_paths([make.file(tmp_path / "a.jsonl", *([span] for span in spans))])
     assert (result.spans, result.trajectories, result.hops) == (21, 1, 20)
     assert rows.of(store, "SELECT hop_count FROM trajectories") == [{"hop_count": 20}]
+
+
+def test_batches_of_one_transaction_may_hold_the_same_traces_and_spans(make: Any, store: Store, rows: Any) -> None:
+    root, first, *others = make.spans(*make.run("t1"))
+    later = make.spans(*make.run("t2"))
+    given = [[first, *later], [root, first], [*others, root]]
+    added = store.put_all([make_ready([Part(spans)]) for spans in given])
+    assert [(counts.spans, counts.duplicates, counts.trajectories) for counts in added] == [
+        (5, 0, 2),
+        (1, 1, 0),
+        (2, 1, 0),
+    ]
+    assert counts(store, rows) == [8, 2, 4, 2]
+    assert rows.of(store, "SELECT DISTINCT complete, hop_count FROM trajectories") == [
+        {"complete": True, "hop_count": 2}
+    ]
 
 
 def test_times_are_utc_and_the_attributes_a_map(make: Any, store: Store, rows: Any, tmp_path: Path) -> None:

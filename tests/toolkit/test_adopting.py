@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer
 
 import hopbudget as hb
-from hopbudget.encode import encode
+from hopbudget.recording.encode import encode
 from hopbudget.store import queries
 from hopbudget.store.duck import Store
 from hopbudget.store.spool import Spool, spool_folder
@@ -131,7 +131,7 @@ def test_in_the_store_it_is_a_hop_whose_first_chunk_time_is_marked_as_such(other
 
 
 def test_calls_that_never_end_are_forgotten(others: Others, monkeypatch: Any) -> None:
-    monkeypatch.setattr("hopbudget.adopting.OPEN_LIMIT", 10)
+    monkeypatch.setattr("hopbudget.recording.adopting.OPEN_LIMIT", 10)
     processor = hb.processor()
     others.provider.add_span_processor(processor)
     with hb.trajectory("agent"):

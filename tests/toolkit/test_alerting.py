@@ -10,10 +10,11 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from hopbudget import alerting, configuring, promql
-from hopbudget.budgets.objectives import Objective
-from hopbudget.dashboard import dashboard
+from hopbudget.budgets.attainment.objectives import Objective
+from hopbudget.config import configuring
 from hopbudget.errors import Exit
+from hopbudget.objectives import alerting, promql
+from hopbudget.objectives.dashboard import dashboard
 from hopbudget.tracing.metrics import Instruments
 
 Run = Callable[..., Any]

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from hopbudget import plans
 from hopbudget.errors import UserError
-from hopbudget.updating import difference
-from hopbudget.wondering import parse
+from hopbudget.plans import files
+from hopbudget.plans.updating import difference
+from hopbudget.plans.wondering import parse
 
 
 def test_auto_is_the_default_and_says_what_it_took(hopbudget: Any, filled: Path) -> None:
@@ -110,7 +110,7 @@ def test_an_update_keeps_the_settings_and_shows_what_changed(hopbudget: Any, fil
     Path("plan.toml").write_text("# ours\n" + Path("plan.toml").read_text())
     said = hopbudget("allocate", filled, "--update", "plan.toml", "--json")
     assert {"what": "trajectories", "before": 30, "after": 60} in said.json["changes"]
-    new = plans.read(Path("plan.toml"))
+    new = files.read(Path("plan.toml"))
     assert (new["deadline_s"], new["percentile"], new["method"], new["slot_kind"]) == (5.0, 80.0, "mean", "visit")
     assert new["learned_from"]["trajectories"] == 60
     assert Path("plan.toml").read_text().startswith("# ours\n")
@@ -136,7 +136,7 @@ def test_an_update_needs_a_plan(hopbudget: Any, filled: Path) -> None:
 def test_an_update_never_overwrites_the_plan_of_another_workload(hopbudget: Any, filled: Path) -> None:
     hopbudget("allocate", filled, "--deadline", "5s", "--out", "plan.toml")
     text = Path("plan.toml").read_text()
-    own = plans.read(Path("plan.toml"))["workload"]
+    own = files.read(Path("plan.toml"))["workload"]
     ours = text.replace(f'workload = "{own}"', 'workload = "elsewhere"')
     Path("plan.toml").write_text(ours)
     said = hopbudget("allocate", filled, "--update", "plan.toml", "--workload", own)
@@ -144,7 +144,7 @@ def test_an_update_never_overwrites_the_plan_of_another_workload(hopbudget: Any,
     assert all(words in said.err for words in (repr(own), "'elsewhere'", "--out"))
     assert Path("plan.toml").read_text() == ours
     hopbudget("allocate", filled, "--update", "plan.toml", "--workload", own, "--out", "new.toml")
-    assert plans.read(Path("new.toml"))["workload"] == own
+    assert files.read(Path("new.toml"))["workload"] == own
 
 
 def test_slots_that_come_and_go_are_told() -> None:

@@ -9,8 +9,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hopbudget import checking, configuring
+from hopbudget.config import configuring
 from hopbudget.errors import Exit
+from hopbudget.objectives import checking
 from hopbudget.store.duck import Store
 
 Run = Callable[..., Any]
@@ -170,7 +171,7 @@ def test_windows_end_at_the_newest_run_unless_a_time_is_given(hopbudget: Run, fi
 def test_now_is_the_clocks(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     config(EASY)
-    from hopbudget.reading import Selection
+    from hopbudget.reports.reading import Selection
 
     def ask(now: float) -> int:
         options: Any = {"junit": None, "github": False, "as_json": True}

@@ -12,11 +12,11 @@ import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hopbudget.budgets.objectives import DAY_S, METRICS, SHARES, Objective
-from hopbudget.config_kinds import DURATION
-from hopbudget.config_reading import json_schema, read
-from hopbudget.config_tables import Mistakes
-from hopbudget.configuring import Config, Price, Workload, find, load
+from hopbudget.budgets.attainment.objectives import DAY_S, METRICS, SHARES, Objective
+from hopbudget.config.configuring import Config, Price, Workload, find, load
+from hopbudget.config.kinds import DURATION
+from hopbudget.config.reading import json_schema, read
+from hopbudget.config.tables import Mistakes
 from hopbudget.errors import UserError
 from hopbudget.tracing.settings import duration, read_config
 

@@ -9,7 +9,7 @@ import pytest
 
 import hopbudget as hb
 from hopbudget import testing
-from hopbudget.export import SpoolProcessor
+from hopbudget.recording.export import SpoolProcessor
 from hopbudget.store import queries
 from hopbudget.store.deadlines import held, of_trajectory
 from hopbudget.store.duck import Store

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hopbudget.demo_hang import CLIENT_TIMEOUT_S, held, left_alone
-from hopbudget.demo_hang_agent import FIRST_TOKEN_S, HANGS
-from hopbudget.demo_hang_board import DEADLINE_S, SHOWN_S, STEPS, Lane, Side, legend, panels
+from hopbudget.demo.hang import CLIENT_TIMEOUT_S, held, left_alone
+from hopbudget.demo.hang_agent import FIRST_TOKEN_S, HANGS
+from hopbudget.demo.hang_board import DEADLINE_S, SHOWN_S, STEPS, Lane, Side, legend, panels
 from hopbudget.store import queries
 from hopbudget.store.duck import Store
 

@@ -8,9 +8,9 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from rich.console import Console
 
-from hopbudget.demo_board import HOPS, Board, route
-from hopbudget.demo_streams import TOKENS, TOTAL_S, Listener, legend, listeners, numbers, panels
-from hopbudget.demo_world import SHARES, Turn, turns
+from hopbudget.demo.board import HOPS, Board, route
+from hopbudget.demo.streams import TOKENS, TOTAL_S, Listener, legend, listeners, numbers, panels
+from hopbudget.demo.world import SHARES, Turn, turns
 from hopbudget.tracing import vocabulary as v
 
 

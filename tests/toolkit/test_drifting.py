@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hopbudget import plans
-from hopbudget.budgets import Profile, allocate, knowledge
+from hopbudget.budgets import Profile, allocate
+from hopbudget.budgets.run_time import knowledge
+from hopbudget.plans import files
 from hopbudget.store.duck import Store
 from hopbudget.store.queries import Where, profile
 
@@ -56,7 +57,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Store(folder / "traces.duckdb").import_paths([str(folder / "old.jsonl")])
     with Store(folder / "traces.duckdb").reading() as con:
         found: Profile = profile(con, Where())
-    plans.write(folder / "plan.toml", plans.plan_dict(allocate(found, 5.0), "bot", knowledge.learn(found, 5.0)))
+    files.write(folder / "plan.toml", files.plan_dict(allocate(found, 5.0), "bot", knowledge.learn(found, 5.0)))
     return folder
 
 

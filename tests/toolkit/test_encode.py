@@ -26,7 +26,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from hopbudget.encode import encode
+from hopbudget.recording.encode import encode
 
 ATTRIBUTES: dict[str, Any] = {
     "text": 'with "quotes", 期限 and 🙂\n',

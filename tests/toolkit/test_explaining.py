@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hopbudget.errors import Exit
+
 Run = Callable[..., Any]
 
 LONG, LATE, SLOW = 60, 61, 62
@@ -120,3 +122,18 @@ def test_and_so_it_is_by_its_trace_id(hopbudget: Run, three: Path) -> None:
     said = " ".join(hopbudget("explain", three, f"{2:032x}").out.split())
     assert "typical itself: nothing to compare with" in said
     assert "0 s over" not in said
+
+
+def test_where_nothing_can_be_compared_what_is_known_is_listed_and_the_answer_is_cant_say(
+    hopbudget: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "one.jsonl").write_text(line(0, 0.5, 100, 0.02))
+    said = hopbudget("explain", "one.jsonl")
+    assert said.code == Exit.CANT_SAY
+    assert f"{1:032x}"[:12] in said.out and "2.48 s" in said.out
+    assert "nothing to compare with: it takes two complete trajectories" in said.err
+    found = hopbudget("explain", "one.jsonl", "--json")
+    assert found.code == Exit.CANT_SAY
+    assert [(row["duration_s"], row["excess_s"], row["parts"]) for row in found.json["trajectories"]] == [
+        (pytest.approx(2.48), None, [])
+    ]

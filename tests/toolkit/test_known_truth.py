@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hopbudget import sample
-from hopbudget.budgets.breaches import breaches
+from hopbudget.budgets.blame.breaches import breaches
+from hopbudget.demo import sample
 from hopbudget.store import queries
 from hopbudget.store.duck import Store
 
@@ -66,8 +66,8 @@ import asyncio, sys
 from pathlib import Path
 import openai
 import hopbudget as hb
-from hopbudget.demo_agent import research
-from hopbudget.demo_world import Turn
+from hopbudget.demo.agent import research
+from hopbudget.demo.world import Turn
 from hopbudget.endpoint import running_apart
 
 late = {"trouble": "slow first token", "slow_hop": "plan", "first_token_s": 4.0}

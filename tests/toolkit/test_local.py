@@ -184,7 +184,8 @@ with hb.trajectory("agent"), hb.hop("answer"):
 
 def test_sigterm_comes_through_while_the_disk_hangs(tmp_path: Path) -> None:
     code = """
-from hopbudget import export, local
+from hopbudget import local
+from hopbudget.recording import export
 export.EXIT_WAIT_S = local.EXIT_WAIT_S = 0.1
 hb.init(); agent()
 with local._processor._writing:
@@ -308,7 +309,8 @@ def test_a_disk_that_hangs_does_not_keep_the_process(tmp_path: Path) -> None:
     code = """
 import threading
 hb.init()
-from hopbudget import export, local
+from hopbudget import local
+from hopbudget.recording import export
 export.EXIT_WAIT_S = local.EXIT_WAIT_S = 0.1
 local._processor.spool._write = lambda *_: threading.Event().wait()
 agent()

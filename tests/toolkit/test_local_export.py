@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
-from hopbudget.export import BATCH, SpoolProcessor
+from hopbudget.recording.export import BATCH, SpoolProcessor
 
 
 @pytest.fixture

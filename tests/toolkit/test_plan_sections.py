@@ -12,16 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hopbudget import budgets, plans
-from hopbudget.budgets import knowledge as knowing
-from hopbudget.budgets.aborting import Abort, Trial
-from hopbudget.budgets.chance import Chance
-from hopbudget.budgets.first_tokens import after_s
-from hopbudget.budgets.fits import Steps
-from hopbudget.budgets.knowledge import Knowledge
-from hopbudget.budgets.suffix import Starts
-from hopbudget.plan_values import PLAN_KEYS, ROW_KEYS, SLOT_KEYS, TABLE_KEYS
-from hopbudget.reading import Selection
+from hopbudget import budgets
+from hopbudget.budgets.expectations.first_tokens import after_s
+from hopbudget.budgets.run_time import knowledge as knowing
+from hopbudget.budgets.run_time.aborting import Abort, Trial
+from hopbudget.budgets.run_time.chance import Chance
+from hopbudget.budgets.run_time.fits import Steps
+from hopbudget.budgets.run_time.knowledge import Knowledge
+from hopbudget.budgets.run_time.suffix import Starts
+from hopbudget.plans import files
+from hopbudget.plans.values import PLAN_KEYS, ROW_KEYS, SLOT_KEYS, TABLE_KEYS
+from hopbudget.reports.reading import Selection
 from hopbudget.store import queries
 from hopbudget.tracing.plan import Plan
 
@@ -50,8 +51,8 @@ def made(recorded_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
     rule = Abort(sure.bank.visits, latest, 0.3, SURE, SURE)
     found = replace(found, chance=sure, abort=rule)
     path = tmp_path_factory.mktemp("plan") / "plan.toml"
-    content = plans.plan_dict(budgets.allocate(profile, deadline_s), "research", found)
-    plans.write(path, content)
+    content = files.plan_dict(budgets.allocate(profile, deadline_s), "research", found)
+    files.write(path, content)
     return Made(found, content, path)
 
 
@@ -62,11 +63,11 @@ def plan(made: Made) -> Plan:
 
 
 def test_a_plan_with_all_sections_reads_back_as_it_was_written(made: Made) -> None:
-    assert plans.read(made.path) == made.content
+    assert files.read(made.path) == made.content
 
 
 def test_the_sections_turn_back_into_what_was_learned(made: Made) -> None:
-    read = plans.read(made.path)
+    read = files.read(made.path)
     known = made.knowledge
     assert known.steps is not None and known.chance is not None
     assert Steps.from_plan(read["steps"], read["deadline_s"]) == known.steps
@@ -91,17 +92,17 @@ def test_a_plan_stays_readable(made: Made) -> None:
 def test_a_person_keeps_what_they_put_into_a_section(made: Made, tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(made.path.read_text().replace("[chance]", "[chance]\nshown_to_users = true # since May"))
-    plans.write(path, made.content)
+    files.write(path, made.content)
     assert "shown_to_users = true # since May" in path.read_text()
-    assert plans.read(path)["chance"]["shown_to_users"] is True
+    assert files.read(path)["chance"]["shown_to_users"] is True
 
 
 def test_sections_that_are_no_longer_known_leave_the_file(made: Made, tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(made.path.read_text())
     bare = {key: None for key in made.content if key not in {"slots", "format", "deadline_s"}}
-    plans.write(path, {**made.content, **bare})
-    read = plans.read(path)
+    files.write(path, {**made.content, **bare})
+    read = files.read(path)
     assert all(not read[key] for key in ("chance", "steps", "abort", "caps", "tokens", "expectations", "max_steps"))
 
 

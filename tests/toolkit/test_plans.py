@@ -12,9 +12,9 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopbudget import plans
 from hopbudget.budgets import Allocation, Feasibility, Learned, Share, Slot, StreamBudget
 from hopbudget.errors import Exit, UserError
+from hopbudget.plans import files
 
 HUGE = math.inf
 
@@ -43,7 +43,7 @@ def allocation(**changes: Any) -> Allocation:
 
 
 def plan(**changes: Any) -> dict[str, Any]:
-    return plans.plan_dict(allocation(**changes), "agent")
+    return files.plan_dict(allocation(**changes), "agent")
 
 
 def test_a_plan_has_the_keys_that_users_rely_on() -> None:
@@ -94,13 +94,13 @@ def test_rounded_budgets_never_add_up_to_more_than_the_rounded_deadline(
 def test_a_plan_reads_back_as_it_was_written(tmp_path: Path) -> None:
     for number, p in enumerate([plan(), plan(stream=None), plan(slots=())]):
         path = tmp_path / f"{number}.toml"
-        plans.write(path, p)
-        assert plans.read(path) == p
+        files.write(path, p)
+        assert files.read(path) == p
 
 
 def test_a_key_that_is_not_known_is_left_out_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
-    plans.write(path, plan())
+    files.write(path, plan())
     text = path.read_text()
     assert "runs" not in text and "min_deadline_high_s" not in text
     assert "inf" not in text.replace("infeasible", "")
@@ -108,15 +108,15 @@ def test_a_key_that_is_not_known_is_left_out_of_the_file(tmp_path: Path) -> None
 
 def test_a_rewritten_plan_keeps_comments_and_keys_that_are_not_ours(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
-    plans.write(path, plan())
+    files.write(path, plan())
     text = path.read_text()
     text = "# agreed with the voice team\nowner = 'ana'\n" + text
     text = text.replace("deadline_s = 10.0", "deadline_s = 10.0 # from the contract")
     text = text.replace('slot = "plan"', 'slot = "plan"\nalert = true')
     text = text.replace("[stream]", "[stream]\nstall_s = 2.0")
     path.write_text(text + "\n[limits]\nsteps = 7 # by hand\n")
-    plans.write(path, plan(deadline_s=20.0, slots=(slot("plan", 7.0), slot("new", 8.0))))
-    text, found = path.read_text(), plans.read(path)
+    files.write(path, plan(deadline_s=20.0, slots=(slot("plan", 7.0), slot("new", 8.0))))
+    text, found = path.read_text(), files.read(path)
     for kept in ("# agreed with the voice team", "# from the contract", "# by hand"):
         assert kept in text
     assert (found["owner"], found["limits"], found["stream"]["stall_s"]) == ("ana", {"steps": 7}, 2.0)
@@ -129,41 +129,41 @@ def test_a_rewritten_plan_keeps_comments_and_keys_that_are_not_ours(tmp_path: Pa
 
 def test_what_is_no_longer_known_leaves_the_file(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
-    plans.write(path, plan())
+    files.write(path, plan())
     new = plan(stream=None, learned_from=Learned(5, 2, (), 0.0, 1.0, {}))
-    plans.write(path, new)
-    assert plans.read(path) == new
+    files.write(path, new)
+    assert files.read(path) == new
 
 
 def test_a_key_that_becomes_known_again_stays_at_the_top_level(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
-    plans.write(path, plans.plan_dict(allocation(), None))
-    plans.write(path, plan())
-    assert plans.read(path) == plan()
+    files.write(path, files.plan_dict(allocation(), None))
+    files.write(path, plan())
+    assert files.read(path) == plan()
 
 
 def test_a_file_that_is_no_toml_is_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text("notes to self")
     with pytest.raises(UserError, match="is not a TOML file"):
-        plans.write(path, plan())
+        files.write(path, plan())
     assert path.read_text() == "notes to self"
 
 
 def test_a_write_leaves_no_other_files_behind(tmp_path: Path) -> None:
-    plans.write(tmp_path / "plan.toml", plan())
+    files.write(tmp_path / "plan.toml", plan())
     assert [entry.name for entry in tmp_path.iterdir()] == ["plan.toml"]
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="can't write the plan to") as caught:
-        plans.write(tmp_path / "missing" / "plan.toml", plan())
+        files.write(tmp_path / "missing" / "plan.toml", plan())
     assert caught.value.exit_code == Exit.ENVIRONMENT
 
 
 def test_a_missing_plan_names_the_command_that_writes_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"there is no plan at .*hopbudget allocate --out"):
-        plans.read(tmp_path / "plan.toml")
+        files.read(tmp_path / "plan.toml")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_broken_plan_says_what_is_wrong_with_it(tmp_path: Path, text: str, say
     path = tmp_path / "plan.toml"
     path.write_text(text)
     with pytest.raises(UserError, match=says) as caught:
-        plans.read(path)
+        files.read(path)
     assert str(path) in caught.value.message
 
 
@@ -191,14 +191,14 @@ def test_a_plan_of_a_newer_version_is_not_guessed_at(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text("format = 2\ndeadline_s = 1.0\n")
     with pytest.raises(UserError, match="newer than this hopbudget reads") as caught:
-        plans.read(path)
+        files.read(path)
     assert caught.value.exit_code == Exit.ENVIRONMENT
 
 
 def test_a_plan_written_by_hand_may_be_short(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(tomlkit.dumps({"format": 1, "deadline_s": 12, "slots": [{"slot": "a", "budget_s": 3}]}))
-    found = plans.read(path)
+    found = files.read(path)
     assert found["deadline_s"] == 12
     assert found["slots"][0]["kept"] is None
     assert found["stream"] is None

@@ -12,7 +12,7 @@ SCRIPT = """
 import sys
 from hopbudget.preinstrument import begin
 begin()
-print("hopbudget.launched" in sys.modules, "opentelemetry.sdk" in sys.modules)
+print("hopbudget.recording.launched" in sys.modules, "opentelemetry.sdk" in sys.modules)
 """
 TRACED = """
 from opentelemetry import trace

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopbudget import presets
-from hopbudget.config_reading import read
-from hopbudget.config_tables import Mistakes
+from hopbudget.config.reading import read
+from hopbudget.config.tables import Mistakes
 from hopbudget.errors import Exit
-from hopbudget.proposing import rounded_up
+from hopbudget.objectives import presets
+from hopbudget.objectives.proposing import rounded_up
 
 Run = Callable[..., Any]
 

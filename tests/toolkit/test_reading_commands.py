@@ -195,3 +195,40 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def waiting(number: int, outcome: str, waited_s: float) -> str:
+    """A trajectory whose one stream ended so after so long, without a token."""
+    at = 1_700_000_000_000_000_000 + number * 100_000_000_000
+    times = {"startTimeUnixNano": str(at), "endTimeUnixNano": str(at + round(waited_s * 1e9))}
+    root = {"traceId": f"{number:032x}", "spanId": f"{1:016x}", "name": "bot", **times}
+    told = {"gen_ai.operation.name": {"stringValue": "chat"}, "gen_ai.request.stream": {"boolValue": True}}
+    told["hopbudget.outcome"] = {"stringValue": outcome}
+    chat = {**root, "spanId": f"{2:016x}", "parentSpanId": f"{1:016x}", "name": "chat m"}
+    chat["attributes"] = [{"key": key, "value": value} for key, value in told.items()]  # type: ignore[assignment]
+    scope = {"scope": {"name": "hopbudget.tracing"}, "spans": [root, chat]}
+    return json.dumps({"resourceSpans": [{"scopeSpans": [scope]}]})
+
+
+def test_streams_that_never_said_a_word_are_counted_with_what_is_known(hopbudget: Run) -> None:
+    lines = [waiting(1, "timed_out", 30.0), waiting(2, "timed_out", 45.0), waiting(3, "cancelled", 60.0)]
+    Path("runs.jsonl").write_text("\n".join([*lines, waiting(4, "failed", 90.0)]))
+    numbers = hopbudget("report", "runs.jsonl", "--json").json
+    assert numbers["still_waiting"] == {
+        "n": 3, "outcomes": {"timed_out": 2, "cancelled": 1}, "least_s": 30.0, "most_s": 60.0,
+    }  # fmt: skip
+    said = " ".join(hopbudget("report", "runs.jsonl").out.split())
+    assert "3 streams were cut off while still waiting for a first token, after 30.0 s to 60.0 s" in said
+    assert "TTFT was at least that" in said
+
+
+def test_every_p90_says_which_it_is(hopbudget: Run, filled: Path) -> None:
+    def said(*words: str) -> str:
+        return " ".join(hopbudget(*words).out.split())
+
+    assert "Trajectory time, of those that came out well" in said("report", str(filled))
+    assert "over ok and truncated" in said("report", str(filled), "--by", "run")
+    assert "p90 attained" in said("report", str(filled), "--breaches")
+    assert "p50, p90: attained" in said("allocate", str(filled), "--deadline", "p90")
+    what_if = said("allocate", str(filled), "--deadline", "p90", "--what-if", "plan:scale=0.5")
+    assert "p90: the smallest deadline that 90% meet" in what_if

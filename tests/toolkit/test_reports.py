@@ -1,5 +1,6 @@
 """`report --breaches`, `--against` and `--html`: what they say can be computed again from the rows they name."""
 
+import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hopbudget import sample
+from hopbudget.demo import sample
+from hopbudget.errors import Exit
 from hopbudget.store.duck import Store
 
 Run = Callable[..., Any]
@@ -56,7 +58,7 @@ def test_every_workload_has_its_own_deadline(hopbudget: Run, sampled: Path) -> N
     rows = hopbudget("report", sampled, "--breaches", "--json").json["workloads"]
     assert {row["workload"] for row in rows} == {"research", "support"}
     assert len({row["deadline_s"] for row in rows}) == 2
-    assert all(row["deadline_from"] == "the recorded p90" for row in rows)
+    assert all(row["deadline_from"] == "p90 attained" for row in rows)
 
 
 def test_the_configured_deadline_is_taken(hopbudget: Run, sampled: Path) -> None:
@@ -228,3 +230,15 @@ def test_a_deadline_below_the_typical_time_takes_no_explaining(hopbudget: Run, t
     ]
     said = hopbudget("report", tmp_path / "runs.jsonl", "--breaches", "--deadline", "10ms").out
     assert ("being late is the rule" in said) == (row["excess_s"] <= 0)
+
+
+@pytest.mark.parametrize("words", [(), ("--breaches",), ("--json",), ("--html", "page.html")])
+def test_a_window_with_nothing_in_it_is_said_with_what_there_is(
+    hopbudget: Run, sampled: Path, words: tuple[str, ...]
+) -> None:
+    said = hopbudget("report", sampled, "--window", "2020-01-01..2021-01-01", *words)
+    assert said.code == Exit.CANT_SAY
+    assert re.search(
+        r"No trajectory started in 2020-01-01..2021-01-01; without it, \d+ started from 2025-\d\d-\d\d", said.err
+    )
+    assert not Path("page.html").exists()

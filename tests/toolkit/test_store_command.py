@@ -99,3 +99,23 @@ def test_a_store_that_is_not_there_is_told_and_not_made(hopbudget: Run, words: l
     assert said.code == Exit.USAGE
     assert "There is no store at none.duckdb" in said.err
     assert not Path("none.duckdb").exists()
+
+
+def test_what_was_exported_is_read_like_the_store(hopbudget: Run, mine: Path) -> None:
+    hopbudget("store", "export", "--out", "parquet")
+    for command in (
+        ["report"],
+        ["explain", "--slowest", "3"],
+        ["report", "--breaches"],
+        ["allocate", "--deadline", "p90"],
+    ):
+        there, back = hopbudget(*command, str(mine), "--json"), hopbudget(*command, "parquet", "--json")
+        assert (back.code, back.json) == (there.code, there.json)
+
+
+def test_an_export_of_hops_alone_says_how_to_get_trajectories(hopbudget: Run, mine: Path) -> None:
+    hopbudget("store", "export", "--out", "parquet", "--table", "hops")
+    said = hopbudget("report", "parquet")
+    assert said.code == Exit.USAGE
+    assert "holds no trajectories" in said.err
+    assert "hopbudget import parquet/hops/*/hops.parquet" in said.err

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hopbudget import launching
 from hopbudget.errors import UserError
-from hopbudget.scripts import decorated
+from hopbudget.recording import launching
+from hopbudget.recording.scripts import decorated
 from hopbudget.store.duck import Store
 
 pytest.importorskip("openai")
@@ -187,7 +187,7 @@ def test_a_run_is_named_by_its_script_or_command(command: list[str], name: str) 
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        (["python", "-u", "a.py", "a"], ["python", "-u", "-m", "hopbudget.scripts", "a.py", "a"]),
+        (["python", "-u", "a.py", "a"], ["python", "-u", "-m", "hopbudget.recording.scripts", "a.py", "a"]),
         (["python", "b.py", "a.py"], ["python", "b.py", "a.py"]),
         (["python", "-m", "a"], ["python", "-m", "a"]),
         (["uvicorn", "a.py"], ["uvicorn", "a.py"]),
@@ -234,3 +234,15 @@ def test_a_place_where_nothing_can_be_written_is_noticed_before_the_program_runs
     with pytest.raises(UserError, match="Nothing can be recorded beside"):
         launching.trace_command([sys.executable, "-c", f"open({str(ran)!r}, 'w')"], wall / "t.duckdb", None)
     assert not ran.exists()
+
+
+@pytest.mark.parametrize("named", ["agent:forgotten", "nowhere:answer"])
+def test_a_function_that_never_ran_is_said(trace: Trace, named: str) -> None:
+    found = trace("answer()", "--trajectory", named)
+    assert [row["workload"] for row in found.trajectories] == ["agent"]
+    assert f"no trajectory of {named} was recorded" in found.err
+
+
+def test_a_function_that_ran_before_but_not_this_time_is_said(trace: Trace) -> None:
+    assert "no trajectory of" not in trace("answer()", "--trajectory", "agent:answer").err
+    assert "no trajectory of agent:answer was recorded" in trace("", "--trajectory", "agent:answer").err

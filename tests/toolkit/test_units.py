@@ -72,3 +72,18 @@ def test_a_share_never_rounds_to_all_or_nothing() -> None:
     assert units.share(0.0001) == "<0.1%"
     assert units.share(1.0) == "100.0%"
     assert units.share(0.0) == "0.0%"
+
+
+@pytest.mark.parametrize(
+    ("value", "beside", "text"),
+    [
+        (108 * 60.0, 2.1 * 3600, "1.80 h"),
+        (0.9, 1.2, "0.90 s"),
+        (130.0, 100.0, "130 s"),
+        (1.5, 0.4, "1,500 ms"),
+        (30.0, math.inf, "30.0 s"),
+        (math.inf, 2.0, "never"),
+    ],
+)
+def test_a_duration_takes_the_unit_of_the_one_beside_it(value: float, beside: float, text: str) -> None:
+    assert units.seconds(value, beside=beside) == text

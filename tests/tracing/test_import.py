@@ -39,6 +39,30 @@ def test_importing_loads_nothing_heavy_that_the_api_has_not_loaded(module: str) 
     assert not {name for name in foreign if not name.startswith("opentelemetry")}
 
 
+def test_what_holds_limits_is_loaded_when_there_is_one() -> None:
+    code = """
+import sys
+import hopbudget as hb
+from opentelemetry.sdk.trace import TracerProvider
+from hopbudget.tracing import scope
+scope.configure(provider=TracerProvider())
+
+def held():
+    return sorted(name.rpartition(".")[2] for name in sys.modules if name.startswith("hopbudget.tracing.limits_w"))
+
+@hb.trajectory("agent")
+def agent():
+    with hb.hop("plan"):
+        return [*hb.watch(iter("ab"))]
+
+agent()
+before = held()
+hb.trajectory("agent", deadline_s=3.0)
+print(before, held(), scope.recorder_errors())
+"""
+    assert run(code) == "[] ['limits_waits'] 0"
+
+
 def test_the_public_names_are_these() -> None:
     import hopbudget
     import hopbudget.tracing

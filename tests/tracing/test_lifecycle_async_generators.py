@@ -172,3 +172,30 @@ async def test_async_generator_closed_by_another_task(
     await asyncio.create_task(stream.aclose())
     assert recorded.tree() == "chat m-1 0-50 closed_by_consumer"
     assert not caplog.records
+
+
+def test_async_generator_left_by_break_just_before_its_loop_ends(
+    recorded: Any, async_generator: Any, script: Any
+) -> None:
+    async def main() -> None:
+        async for item in async_generator(script):
+            if item is script[2][1]:
+                break
+
+    asyncio.run(main())
+    gc.collect()
+    assert recorded.tree() == "chat m-1 0-220 closed_by_consumer"
+
+
+@pytest.mark.parametrize(
+    ("exceptions", "outcome"),
+    [([asyncio.CancelledError(), TimeoutError()], "cancelled"), ([TimeoutError(), ValueError()], "failed")],
+)
+async def test_a_group_of_cancellations_is_one(
+    exceptions: list[BaseException], outcome: str, recorded: Any, async_generator: Any
+) -> None:
+    group = BaseExceptionGroup("both", exceptions)
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await anext(async_generator([(100, group)]))
+    assert caught.value is group
+    assert recorded.attributes()["hopbudget.outcome"] == outcome

@@ -1,6 +1,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hopbudget.tracing.gaps import decode
 from hopbudget.tracing.readers import CHAT, Usage
@@ -222,3 +224,48 @@ def test_text_for_the_tokenizer_is_let_go_at_white_space() -> None:
         counter.feed("word ")
     assert counter.total() == 10_000
     assert max(seen) <= TEXT_LIMIT + 5
+
+
+deltas = st.one_of(
+    st.fixed_dictionaries(
+        {"content": st.sampled_from(["a", " ", "<", "</think>", ""])},
+        optional={"role": st.just("assistant"), "refusal": st.just("no"), "tool_calls": st.just([{"index": 0}])},
+    ),
+    st.sampled_from([{}, {"role": "assistant"}, {"reasoning_content": "hm"}, {"content": None}]),
+)
+choices = st.lists(
+    st.fixed_dictionaries({"index": st.just(0), "delta": deltas, "finish_reason": st.sampled_from([None, "stop"])}),
+    max_size=2,
+)
+usages = st.sampled_from([None, None, {"completion_tokens": 3, "prompt_tokens": 1, "total_tokens": 4}])
+pulls = st.lists(
+    st.tuples(
+        st.fixed_dictionaries({"id": st.just("1"), "model": st.just("m"), "choices": choices, "usage": usages}),
+        st.integers(0, 10**6),
+        st.integers(0, 10**6),
+    ),
+    max_size=12,
+)
+
+
+@given(pulls=pulls, patience_ns=st.sampled_from([300_000, 1 << 62]))
+def test_a_stream_is_timed_alike_whichever_way_its_chunks_are_read(
+    as_openai: Any, pulls: list[tuple[dict[str, Any], int, int]], patience_ns: int
+) -> None:
+    objects, dicts = StreamClock(), StreamClock()
+    objects.patience_ns = dicts.patience_ns = patience_ns
+    now_ns = 0
+    for data, consumed_ns, waited_ns in pulls:
+        asked_ns = now_ns + consumed_ns
+        now_ns = asked_ns + waited_ns
+        objects.pulled(as_openai(data), asked_ns, now_ns)
+        dicts.pulled(data, asked_ns, now_ns)
+    for clock in (objects, dicts):
+        clock.finished()
+    for fact in (
+        "began_ns", "first_ns", "answer_ns", "last_ns", "pulled_ns", "chunks", "bare_chunks", "coalesced", "held",
+        "longest_ns", "consumer_ns", "quiet_ns", "thinking", "reasoned", "complete", "finish", "model",
+    ):  # fmt: skip
+        assert getattr(objects, fact) == getattr(dicts, fact), fact
+    assert objects.gaps.encode() == dicts.gaps.encode()
+    assert objects.tokens() == dicts.tokens()

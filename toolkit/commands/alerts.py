@@ -24,6 +24,6 @@ def alerts(config: str | None, out: Path, as_json: bool) -> int:
     They go over the metrics that capture records where the program has set a
     MeterProvider. Objectives that are in no metric are named and left to `check`.
     """
-    from hopbudget.alerting import alerts as run
+    from hopbudget.objectives.alerting import alerts as run
 
     return run(config, out, as_json=as_json)

@@ -75,8 +75,8 @@ def allocate(
     Exit code 1 when the deadline is infeasible for the percentile, 3 when there are
     too few trajectories to say.
     """
-    from hopbudget import planning, updating, wondering
-    from hopbudget.reading import Selection
+    from hopbudget.plans import planning, updating, wondering
+    from hopbudget.reports.reading import Selection
 
     selection = Selection(source, workload, where)
     if changes:

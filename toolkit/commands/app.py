@@ -3,7 +3,7 @@
 import click
 
 from hopbudget.commands.group import hopbudget
-from hopbudget.config import store_path
+from hopbudget.config.places import store_path
 
 
 @hopbudget.command(short_help="Open the Streamlit app on a store.")

@@ -48,8 +48,8 @@ def backtest(
 
     Exit code 3 when there is too little to hold anything out.
     """
-    from hopbudget.backtesting import backtest as run
-    from hopbudget.reading import Selection
+    from hopbudget.plans.backtesting import backtest as run
+    from hopbudget.reports.reading import Selection
 
     return run(
         Selection(source, workload, where),

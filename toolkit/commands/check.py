@@ -43,8 +43,8 @@ def check(
     Exit code 0 when all are met, 1 when one is breached, 3 when for one the sample is
     too small to say. Percentiles are attained ones: a failure is worse than any limit.
     """
-    from hopbudget import checking, proposing
-    from hopbudget.reading import Selection
+    from hopbudget.objectives import checking, proposing
+    from hopbudget.reports.reading import Selection
 
     if sum((plan is not None, propose, schema)) > 1:
         raise UserError("--plan, --propose and --schema are three different questions; ask one.")
@@ -54,7 +54,7 @@ def check(
     if propose:
         return proposing.propose(selection, out, force=force)
     if plan is not None:
-        from hopbudget.drifting import check_plan
+        from hopbudget.plans.drifting import check_plan
 
         return check_plan(selection, plan, as_json)
     if out is not None:

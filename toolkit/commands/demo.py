@@ -30,9 +30,9 @@ def demo(trajectories: int | None, fault: str | None, store: str | None) -> int:
     if fault is not None:
         if trajectories is not None:
             raise UserError("--fault plays two runs side by side; --trajectories belongs to the demo without it.")
-        from hopbudget.demo_hang import run as run_hang
+        from hopbudget.demo.hang import run as run_hang
 
         return run_hang(path)
-    from hopbudget.demo import run
+    from hopbudget.demo.showing import run
 
     return run(path, trajectories or TRAJECTORIES)

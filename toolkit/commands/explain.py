@@ -26,8 +26,8 @@ def explain(
     --slowest N, or --over 12s. The excess is counted from typical trajectories of the
     same workload, those between the 45th and 55th percentile.
     """
-    from hopbudget.explaining import explain as run
-    from hopbudget.reading import Selection, split_trace_id
+    from hopbudget.reports.explaining import explain as run
+    from hopbudget.reports.reading import Selection, split_trace_id
 
     trace_id, source = split_trace_id(source)
     over_s = units.parse_duration(over, "--over") if over is not None else None

@@ -3,7 +3,7 @@
 import click
 
 from hopbudget.commands.group import hopbudget, json_option
-from hopbudget.config import store_path
+from hopbudget.config.places import store_path
 
 
 @hopbudget.command("import", short_help="Add recorded spans to a store.")

@@ -19,7 +19,12 @@ from hopbudget.commands.group import hopbudget, json_option, sources
 @click.option("--against-window", metavar="FROM..TO", help="The other side's --window.")
 @click.option("--against-workload", metavar="NAME", help="The other side's --workload.")
 @click.option("--pair-by", metavar="KEY|auto|none", help="The attribute that names the task.  [default: `task`]")
-@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write one printable page instead.")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write one printable page instead, over what is there.",
+)
 @json_option
 def report(
     *,
@@ -46,11 +51,11 @@ def report(
       hopbudget report --where service.version=2 --against-where service.version=1
       hopbudget report --html report.html              all of it as one page
 
-    STORE-OR-FILES is a store (./traces.duckdb unless said) or OTLP/JSON files, which
-    are read in memory.
+    STORE-OR-FILES is a store (./traces.duckdb unless said), OTLP/JSON files, or a
+    folder that `hopbudget store export` wrote; the last two are read in memory.
     """
     from hopbudget.errors import UserError
-    from hopbudget.reading import Selection
+    from hopbudget.reports.reading import Selection
 
     selection = Selection(source, workload, where, window)
     compared = bool(against or against_where or against_window or against_workload)
@@ -62,17 +67,17 @@ def report(
     if html is not None:
         if kinds or as_json:
             raise UserError("--html holds the whole report; give it without --by, --breaches, --against and --json.")
-        from hopbudget.paging import write_page
+        from hopbudget.reports.paging import write_page
 
         return write_page(selection, html, deadline=deadline)
     if breaches:
-        from hopbudget.breaching import report_breaches
+        from hopbudget.reports.breaching import report_breaches
 
         return report_breaches(selection, deadline=deadline, as_json=as_json)
     if deadline is not None:
         raise UserError("--deadline belongs to --breaches and --html.")
     if compared:
-        from hopbudget.comparing import report_against
+        from hopbudget.reports.comparing import report_against
 
         other = replace(
             selection,
@@ -82,6 +87,6 @@ def report(
             window=against_window if against_window is not None else (None if against else window),
         )
         return report_against(selection, other, pair_by=pair_by, as_json=as_json)
-    from hopbudget.reporting import report as run
+    from hopbudget.reports.reporting import report as run
 
     return run(selection, by=by, as_json=as_json)

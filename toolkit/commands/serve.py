@@ -3,7 +3,7 @@
 import click
 
 from hopbudget.commands.group import hopbudget
-from hopbudget.config import store_path
+from hopbudget.config.places import store_path
 from hopbudget.errors import Exit
 
 

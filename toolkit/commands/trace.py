@@ -3,7 +3,7 @@
 import click
 
 from hopbudget.commands.group import hopbudget
-from hopbudget.config import store_path
+from hopbudget.config.places import store_path
 
 
 @hopbudget.command(
@@ -31,6 +31,6 @@ def trace(store: str | None, trajectory: str | None, command: tuple[str, ...]) -
     (its SERVER span), else the whole run of the command. Python processes that the
     command starts are recorded too. Exits as the command does.
     """
-    from hopbudget.launching import trace_command
+    from hopbudget.recording.launching import trace_command
 
     return trace_command(command, store_path(store), trajectory)

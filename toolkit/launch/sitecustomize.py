@@ -25,7 +25,7 @@ def _own_sitecustomize() -> None:
 
 def _begin() -> None:
     try:
-        from hopbudget.launched import begin
+        from hopbudget.recording.launched import begin
     except ImportError as error:
         print(f"hopbudget trace: nothing is recorded in {sys.executable}: {error}", file=sys.stderr)  # noqa: T201
         return

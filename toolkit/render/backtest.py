@@ -6,9 +6,9 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from hopbudget.budgets.backtest import Backtest
-from hopbudget.budgets.backtest_splits import Cell
-from hopbudget.budgets.paired import Estimate
+from hopbudget.budgets.backtests.backtest import Backtest
+from hopbudget.budgets.backtests.splits import Cell
+from hopbudget.budgets.numbers.paired import Estimate
 from hopbudget.render import base
 from hopbudget.units import count, plural, seconds, share
 
@@ -70,6 +70,9 @@ def backtest(out: Console, found: Backtest, workload: str) -> None:
         )
     )
     out.print(Text(f"places: {', '.join(found.places)}", style=base.QUIET))
+    if any(cell.named.percentile is not None for cell in found.cells):
+        words = "p50, p90 ...: deadlines attained by those learned from; what failed never came in time"
+        out.print(Text(words, style=base.QUIET))
     for cell in found.cells:
         if cell.untold:
             out.print(_untold(cell, found))

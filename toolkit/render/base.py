@@ -3,7 +3,9 @@
 import json
 import math
 import os
+import re
 import sys
+import textwrap
 from typing import Any, Final, NoReturn
 
 from rich.cells import cell_len, set_cell_size
@@ -23,6 +25,8 @@ OVER: Final = "#D55E00"
 QUIET: Final = "bright_black"
 
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
+_NO_BREAK: Final = "\N{NO-BREAK SPACE}"
+_NUMBER_AND_UNIT: Final = re.compile(r"[+-]?[\d.,]+ (?:ms|s|min|h)\b")
 
 
 class Screen(Console):
@@ -115,3 +119,9 @@ def stacked(parts: list[tuple[float, str]], width: int) -> Text:
         drawn += cells
         line.append("█" * cells, style=colour)
     return line
+
+
+def wrap(words: str, width: int) -> list[str]:
+    """Lines of at most so many characters that keep a number and its unit together."""
+    joined = _NUMBER_AND_UNIT.sub(lambda match: match[0].replace(" ", _NO_BREAK), words)
+    return [line.replace(_NO_BREAK, " ") for line in textwrap.wrap(joined, width)]

@@ -1,20 +1,23 @@
 """The screen of `hopbudget report --breaches`: causes over many, hops, what late ones share, what can be turned."""
 
+import math
 import textwrap
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.text import Text
 
-from hopbudget.budgets.breaches import Breaches, InCommon
+from hopbudget.budgets.blame.breaches import Breaches, CauseShare, InCommon
+from hopbudget.budgets.numbers.paired import FEWEST_CLUSTERS
 from hopbudget.render import base
-from hopbudget.render.causes import COLOUR, NAME, wrap
+from hopbudget.render.causes import COLOUR, NAME
 from hopbudget.units import count, plural, seconds, share
 
 if TYPE_CHECKING:
-    from hopbudget.breaching import Explained
+    from hopbudget.reports.breaching import Explained
 
 _BAR: Final = 22
+_CAUSE_BAR: Final = 14
 _SMALL: Final = 0.005
 _MOST_HOPS: Final = 8
 _MOST_IN_COMMON: Final = 10
@@ -30,13 +33,13 @@ def breaches(out: Console, explained: "Explained") -> None:
         base.name(f"{explained.workload}: deadline {seconds(b.deadline_s)} ({explained.deadline})", base.WIDTH),
         style="bold",
     )
-    _first_lines(out, b)
+    _first_lines(out, explained)
     if not b.late:
         return
     if b.excess_s <= 0:
         out.print("The deadline is below what is typical: being late is the rule here, and takes no explaining.")
         return
-    for line in wrap(f"Compared with {b.reference.description}.", base.WIDTH):
+    for line in base.wrap(f"Compared with {b.reference.description}.", base.WIDTH):
         out.print(Text(line, style=base.QUIET))
     out.print()
     _causes(out, b)
@@ -46,13 +49,16 @@ def breaches(out: Console, explained: "Explained") -> None:
     _levers(out, b)
 
 
-def _first_lines(out: Console, b: Breaches) -> None:
+def _first_lines(out: Console, explained: "Explained") -> None:
+    b = explained.found
     out.print(
         Text(
             f"{count(b.breached)} of {plural(b.counted, 'trajectory', 'trajectories')} breached it: {share(b.share)} "
             f"[{share(b.low)}, {share(b.high)}]"
         )
     )
+    if explained.deadline.endswith("attained"):
+        out.print(Text("attained: of all recorded, what failed never came in time", style=base.QUIET))
     words = f"{count(b.late)} took longer, {count(b.failed)} failed within it"
     left_out = ", ".join(f"{count(n)} {reason.replace('_', ' ')}" for reason, n in b.left_out.items())
     out.print(Text(words + (f"; left out: {left_out}" if left_out else ""), style=base.QUIET))
@@ -60,8 +66,8 @@ def _first_lines(out: Console, b: Breaches) -> None:
 
 def _causes(out: Console, b: Breaches) -> None:
     out.print(Text(f"Of {seconds(b.excess_s)} over the typical in {count(b.late)} late ones, by cause:", style="bold"))
-    rows = base.table("cause", "share", "", "most in", "")
-    rows.columns[4].justify = "left"
+    rows = base.table("cause", "share", "95%", "", "most in", "")
+    rows.columns[5].justify = "left"
     largest = max(abs(cause.seconds) for cause in b.causes)
     for cause in b.causes:
         if abs(cause.share) >= _SMALL or cause.main_in:
@@ -69,13 +75,40 @@ def _causes(out: Console, b: Breaches) -> None:
             rows.add_row(
                 Text(NAME.get(cause.kind, cause.kind.replace("_", " ")), style=colour),
                 share(cause.share),
+                interval(cause),
                 seconds(cause.seconds, signed=True),
                 count(cause.main_in),
-                base.bar(cause.seconds, largest, _BAR, colour),
+                base.bar(cause.seconds, largest, _CAUSE_BAR, colour),
             )
     out.print(rows)
-    out.print(Text("most in: late trajectories whose largest part it is", style=base.QUIET))
+    for said in notes(b):
+        for line in base.wrap(said, base.WIDTH):
+            out.print(Text(line, style=base.QUIET))
     out.print()
+
+
+def interval(cause: CauseShare) -> str:
+    """The interval of a cause's share in words; "-" where there are too few for one."""
+    return "-" if math.isnan(cause.low) else f"{share(cause.low)} to {share(cause.high)}"
+
+
+def notes(b: Breaches) -> list[str]:
+    """What to know of the shares of causes: what they count, and how much of the waits the servers told."""
+    said = "most in: late trajectories whose largest part it is"
+    if all(math.isnan(cause.low) for cause in b.causes):
+        said += f"; fewer than {FEWEST_CLUSTERS} sessions were late: too few for intervals"
+    return [said, *([told(b)] if b.told.hops else [])]
+
+
+def told(b: Breaches) -> str:
+    """Of how much the inference servers told, as a sentence."""
+    causes = "Queue, slow prefill and outside the server"
+    if b.told.hops == b.told.of:
+        return f"{causes}: as the inference servers told of all {count(b.told.of)} hops of late ones."
+    return (
+        f"{causes}: as the inference servers told of {count(b.told.hops)} of the {count(b.told.of)} hops of late ones, "
+        f"in {count(b.told.trajectories)} of {count(b.late)} trajectories. The others' waits are in first token."
+    )
 
 
 def _hops(out: Console, b: Breaches) -> None:

@@ -1,7 +1,5 @@
 """The screens of `hopbudget explain`: what made trajectories slow, in words and seconds that add up."""
 
-import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,20 +7,23 @@ from rich.console import Console
 from rich.text import Text
 
 from hopbudget.budgets import CAUSE_KINDS, CauseKind, Part
-from hopbudget.budgets.expected import FIRST_TOKEN, LONG_ANSWER
+from hopbudget.budgets.expectations.expected import FIRST_TOKEN, LONG_ANSWER
 from hopbudget.render import base, deadlines, servers, waterfall
 from hopbudget.store.deadlines import of_trajectory
 from hopbudget.store.servers import of_trajectory as split_by_server
 from hopbudget.units import plural, seconds, share
 
 if TYPE_CHECKING:
-    from hopbudget.explaining import Alone, Explained, SlowHop
+    from hopbudget.reports.explaining import Alone, Explained, SlowHop
 
 COLOUR: Final[Mapping[CauseKind, str]] = {
     "visits": base.UNSPLIT,
     "answers": base.WRITING,
     "prompt": "#B87503",
     "first_token": base.FIRST_TOKEN,
+    "queue": "#C9A400",
+    "prefill": "#8A7000",
+    "outside": "#5F7D8C",
     "retries": "#CC79A7",
     "backoff": "#99527A",
     "pace": base.OVER,
@@ -36,6 +37,9 @@ NAME: Final[Mapping[CauseKind, str]] = {
     "answers": "longer answers",
     "prompt": "larger prompts",
     "first_token": "first token",
+    "queue": "server's queue",
+    "prefill": "slow prefill",
+    "outside": "outside the server",
     "retries": "failed attempts",
     "backoff": "between attempts",
     "pace": "pace and rest",
@@ -49,6 +53,9 @@ _GENERAL: Final[Mapping[CauseKind, tuple[str, str]]] = {
     "answers": ("longer answers", "shorter answers"),
     "prompt": ("larger prompts", "smaller prompts"),
     "first_token": ("later first tokens", "earlier first tokens"),
+    "queue": ("longer in the server's queue", "shorter in the server's queue"),
+    "prefill": ("slower prefill than prompts explain", "faster prefill than prompts explain"),
+    "outside": ("longer between client and server", "shorter between client and server"),
     "retries": ("more failed attempts", "fewer failed attempts"),
     "backoff": ("more waiting between attempts", "less waiting between attempts"),
     "pace": ("slower than the tokens explain", "faster than the tokens explain"),
@@ -58,8 +65,6 @@ _GENERAL: Final[Mapping[CauseKind, tuple[str, str]]] = {
     "overlap": ("less side by side", "more side by side"),
 }
 _NAMED = 3
-_NO_BREAK = "\N{NO-BREAK SPACE}"
-_NUMBER_AND_UNIT = re.compile(r"[+-]?[\d.,]+ (?:ms|s|min|h)\b")
 _BAR = 24
 
 
@@ -80,7 +85,7 @@ def slow(out: Console, explained: Sequence["Explained"], heading: str, alone: Se
         if row.outcome not in {"ok", "truncated"}:
             line.append(f" {row.outcome}", style=base.OVER)
         out.print(line)
-        for part in wrap(said, base.WIDTH - 14):
+        for part in base.wrap(said, base.WIDTH - 14):
             out.print(Text(" " * 14 + part, style=base.QUIET))
     _together(out, explained)
     _long_answers(out, [hop for row in explained for hop in row.slow_hops])
@@ -172,7 +177,7 @@ def _slow_hops(out: Console, hops: "Sequence[SlowHop]") -> None:
     out.print()
     out.print(Text("Hops that were slow (expected: as nine of ten with so many tokens):", style="bold"))
     for hop in sorted(hops, key=lambda hop: -hop.duration_s)[:_NAMED]:
-        for line in wrap(slow_hop(hop), base.WIDTH - 2):
+        for line in base.wrap(slow_hop(hop), base.WIDTH - 2):
             out.print(Text(f"  {line}"))
     if len(hops) > _NAMED:
         out.print(Text(f"  and {len(hops) - _NAMED} more", style=base.QUIET))
@@ -200,17 +205,18 @@ def phrase(kind: CauseKind, parts: Sequence[Part]) -> str:
         return main[0].detail
     names = ", ".join(f"`{part.name}`" for part in main[:_NAMED] if part.name)
     if kind == "visits" and main:
-        visits = round(abs(sum(part.count or 0.0 for part in parts)))
-        counted = ", ".join(f"{round(abs(part.count or 0.0))} `{part.name}`" for part in main[:_NAMED])
-        return f"{visits} {'more' if total_s > 0 else 'fewer'} visits ({counted})"
+        visits = round(abs(sum(part.count or 0.0 for part in main)))
+        counted = ", ".join(_visits(part) for part in main[:_NAMED])
+        many = f"{visits} " if visits else ""
+        return f"{many}{'more' if total_s > 0 else 'fewer'} {'visit' if visits == 1 else 'visits'} ({counted})"
     general = _GENERAL[kind][0 if total_s > 0 else 1]
     return f"{general} ({names})" if names else general
 
 
-def wrap(words: str, width: int) -> list[str]:
-    """Lines of at most so many characters that keep a number and its unit together."""
-    joined = _NUMBER_AND_UNIT.sub(lambda match: match[0].replace(" ", _NO_BREAK), words)
-    return [line.replace(_NO_BREAK, " ") for line in textwrap.wrap(joined, width)]
+def _visits(part: Part) -> str:
+    """How many visits of one hop; its name alone where it is not even half of one."""
+    n = round(abs(part.count or 0.0))
+    return f"{n} `{part.name}`" if n else f"`{part.name}`"
 
 
 def sorted_by_kind(parts: Sequence[Part]) -> list[Part]:
@@ -243,10 +249,12 @@ def _long_answers(out: Console, hops: "Sequence[SlowHop]") -> None:
     if not over:
         return
     expected = sum(hop.blame == LONG_ANSWER for hop in over)
-    said = (
-        f"{plural(len(over), 'hop', 'hops')} here took longer than 90% of all hops of their model. {expected} of them "
-        "took no longer than nine of ten with so many tokens: a long answer, the provider is healthy."
-    )
+    said = f"{plural(len(over), 'hop', 'hops')} here took longer than 90% of all hops of their model. "
+    if expected:
+        said += f"{expected} of them took no longer than nine of ten with so many tokens: a long answer, the provider "
+        said += "is healthy."
+    else:
+        said += "None of them had an answer long enough to explain it."
     out.print()
-    for line in wrap(said, base.WIDTH):
+    for line in base.wrap(said, base.WIDTH):
         out.print(Text(line))

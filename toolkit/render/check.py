@@ -14,8 +14,8 @@ from hopbudget.render import base, words
 from hopbudget.units import plural, seconds
 
 if TYPE_CHECKING:
-    from hopbudget.checking import ObjectiveResult
-    from hopbudget.completions import Completion
+    from hopbudget.objectives.checking import ObjectiveResult
+    from hopbudget.objectives.completions import Completion
 
 _COLOURS: Final = {"met": base.WORK, "breach": base.OVER, "cant_say": base.FIRST_TOKEN}
 _MARKS: Final = {"met": "✓", "breach": "✗", "cant_say": "?"}
@@ -71,8 +71,10 @@ def _bar(result: "ObjectiveResult") -> Text:
 
 
 def _completion(one: "Completion") -> Text:
-    said = f"{plural(one.trajectories, 'trajectory', 'trajectories')} in 30d; completion p50 {seconds(one.p50_s)}, "
-    said += f"p90 {seconds(one.p90_s)}"
+    said = (
+        f"{plural(one.trajectories, 'trajectory', 'trajectories')} in 30d; of those that came out well, completion p50 "
+    )
+    said += f"{seconds(one.p50_s)}, p90 {seconds(one.p90_s)}"
     if not math.isnan(one.throughput):
         said += f"; throughput {one.throughput:.3g} tokens/s while any hop ran"
     if not math.isnan(one.pace):

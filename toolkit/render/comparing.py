@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from hopbudget.budgets.comparing import Difference
+from hopbudget.budgets.attainment.comparing import Difference
 from hopbudget.render import base
-from hopbudget.units import count, seconds
+from hopbudget.units import count, plural, seconds
 
 if TYPE_CHECKING:
-    from hopbudget.comparing import Compared
+    from hopbudget.reports.comparing import Compared
 
 
 def comparison(out: Console, compared: "Compared") -> None:
     """Draw the comparison for a person."""
-    from hopbudget.comparing import name
+    from hopbudget.reports.comparing import name
 
     found = compared.found
     for label, side in (("this ", compared.this), ("other", compared.other)):
         heading = Text(f"{label}  ", style=base.QUIET)
         heading.append_text(base.name(f"{side.heading} · {side.workload}", 50))
-        heading.append(f"  {count(len(side.profile))} trajectories", style=base.QUIET)
+        heading.append(f"  {plural(len(side.profile), 'trajectory', 'trajectories')}", style=base.QUIET)
         out.print(heading)
     out.print(Text(_how(compared), style=base.QUIET))
     out.print()
@@ -54,8 +54,8 @@ def _how(compared: "Compared") -> str:
     if compared.pair_by is None:
         return f"not paired; {count(found.clusters_this)} and {count(found.clusters_other)} sessions"
     left_out = found.left_out_this + found.left_out_other
-    more = f"; {count(left_out)} trajectories of other tasks left out" if left_out else ""
-    return f"paired by {compared.pair_by}: {count(found.clusters_this)} tasks that both have{more}"
+    more = f"; {plural(left_out, 'trajectory', 'trajectories')} of other tasks left out" if left_out else ""
+    return f"paired by {compared.pair_by}: {plural(found.clusters_this, 'task', 'tasks')} that both have{more}"
 
 
 def _interval(each: Difference) -> str:

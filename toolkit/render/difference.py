@@ -7,10 +7,10 @@ from rich.console import Console
 from rich.text import Text
 
 from hopbudget.render import base
-from hopbudget.units import seconds, share
+from hopbudget.units import plural, seconds, share
 
 if TYPE_CHECKING:
-    from hopbudget.updating import Line
+    from hopbudget.plans.updating import Line
 
 
 def difference(out: Console, old: dict[str, Any], new: dict[str, Any], lines: Sequence["Line"]) -> None:
@@ -26,7 +26,7 @@ def difference(out: Console, old: dict[str, Any], new: dict[str, Any], lines: Se
             base.name(line.what, 30), _value(line.before, line.unit), _value(line.after, line.unit), _change(line)
         )
     out.print(rows)
-    out.print(Text(f"{len(lines) - len(changed)} other figures stayed.", style=base.QUIET))
+    out.print(Text(f"{plural(len(lines) - len(changed), 'other figure', 'other figures')} stayed.", style=base.QUIET))
 
 
 def _value(value: Any, unit: str) -> str:

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 from rich.text import Text
 
-from hopbudget.budgets.cusum import FALSE_ALARMS, WITHIN
-from hopbudget.budgets.drift import LATELY, Change
-from hopbudget.budgets.ratios import DriftCause
+from hopbudget.budgets.drifts.cusum import FALSE_ALARMS, WITHIN
+from hopbudget.budgets.drifts.drift import LATELY, Change
+from hopbudget.budgets.drifts.ratios import DriftCause
 from hopbudget.render import base
-from hopbudget.render.causes import wrap
-from hopbudget.units import share
+from hopbudget.units import plural, share
 
 if TYPE_CHECKING:
-    from hopbudget.drifting import Checked
+    from hopbudget.plans.drifting import Checked
 
 _WORDS: Final[Mapping[DriftCause, tuple[str, str]]] = {
     "overall": ("slower", "faster"),
@@ -32,7 +31,7 @@ _WORDS: Final[Mapping[DriftCause, tuple[str, str]]] = {
 def drift(out: Console, checked: "Checked", heading: str, plan: str) -> None:
     """Draw what was found."""
     out.print(Text(heading, style="bold"))
-    said = f"{plan} was learned from {checked.learned:,} trajectories; "
+    said = f"{plan} was learned from {plural(checked.learned, 'trajectory', 'trajectories')}; "
     said += f"looked at {checked.watched.n:,} " + (
         "of the same, for none is newer." if checked.inside else "others, in the order of their start."
     )
@@ -100,5 +99,5 @@ def _changes(out: Console, checked: "Checked") -> None:
 
 
 def _say(out: Console, said: str, style: str = "") -> None:
-    for line in wrap(said, base.WIDTH):
+    for line in base.wrap(said, base.WIDTH):
         out.print(Text(line, style=style))

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from hopbudget.budgets.breaches import Breaches
+from hopbudget.budgets.blame.breaches import Breaches
 from hopbudget.render import base, markup, words
 from hopbudget.render.causes import COLOUR, NAME
 from hopbudget.render.waterfall import lines
 from hopbudget.units import count, plural, seconds, share
 
 if TYPE_CHECKING:
-    from hopbudget.paging import Chapter
+    from hopbudget.reports.paging import Chapter
 
 _SMALL: Final = 0.005
 _MOST_IN_COMMON: Final = 10
@@ -51,9 +51,9 @@ def _report(numbers: Mapping[str, Any]) -> Iterator[str]:
     failed = outcomes.get("failed", 0) + outcomes.get("refused", 0)
     yield markup.figures(
         [
-            ("Trajectories", count(numbers["trajectories"]), f"{count(numbers['hops'])} hops"),
-            ("p50", seconds(times["p50"]), f"n {count(times['n'])}"),
-            ("p90", seconds(times["p90"]), f"p99 {seconds(times['p99'])}"),
+            ("Trajectories", count(numbers["trajectories"]), plural(numbers["hops"], "hop", "hops")),
+            ("p50", seconds(times["p50"]), f"of {count(times['n'])} that came out well"),
+            ("p90", seconds(times["p90"]), f"p99 {seconds(times['p99'])}; of the same"),
             ("Failed", share(failed / n) if n else "-", f"{count(failed)} of {count(n)}"),
             ("TTFT p95", seconds(numbers["ttft_s"]["p95"]), f"n {count(numbers['ttft_s']['n'])}"),
             ("TPOT p95", seconds(numbers["tpot_s"]["p95"]), f"n {count(numbers['tpot_s']['n'])}"),

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from hopbudget.budgets import Allocation, Auto, Feasibility, Share, Slot
 from hopbudget.render import base
+from hopbudget.render.words import span
 from hopbudget.units import count, plural, seconds, share
 
 _BAR = 24
@@ -38,7 +39,7 @@ def plan(out: Console, allocation: Allocation, workload: str, learned_beside: Ma
         )
     )
     if learned.half_life_s is not None:
-        halving = f"they weigh half every {seconds(learned.half_life_s)} before the newest"
+        halving = f"they weigh half every {span(learned.half_life_s)} before the newest"
         out.print(Text(f"{halving}: as many as {learned.effective:.0f} equal ones", style=base.QUIET))
     out.print()
     out.print(verdict(allocation.feasibility, allocation.percentile))
@@ -89,8 +90,9 @@ def verdict(feasibility: Feasibility, percentile: float) -> Text:
     text.append(f" [{share(feasibility.p_low)}, {share(feasibility.p_high)}]", style=base.QUIET)
     text.append(f"\nsmallest deadline that {percentile:g}% meet: {seconds(feasibility.min_deadline_s)}")
     low, high = feasibility.min_deadline_low_s, feasibility.min_deadline_high_s
-    upper = seconds(high) if math.isfinite(high) else "beyond what was seen"
-    text.append(f" [{seconds(low)}, {upper}]", style=base.QUIET)
+    beside = feasibility.min_deadline_s
+    upper = seconds(high, beside=beside) if math.isfinite(high) else "beyond what was seen"
+    text.append(f" [{seconds(low, beside=beside)}, {upper}]", style=base.QUIET)
     if feasibility.possible_high - feasibility.possible_low > 1e-9:
         between = f"{share(feasibility.possible_low)} and {share(feasibility.possible_high)}"
         text.append(f"\nsome were cut off before it: of all, between {between} would have met it")
@@ -145,6 +147,8 @@ def _budgets(out: Console, allocation: Allocation) -> None:
             "",
         )
     out.print(rows)
+    said = "p50, p90: attained; what failed there never ended. visits: per trajectory"
+    out.print(Text(said, style=base.QUIET))
     if any(slot.extrapolated for slot, _ in _rows(allocation)):
         out.print(Text("* past a recorded time-out: extrapolated", style=base.QUIET))
 

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from hopbudget.render import base, deadlines, servers
+from hopbudget.render import base, costs, deadlines, servers
 from hopbudget.units import count, plural, seconds, share
 
 Numbers = Mapping[str, Any]
@@ -23,8 +23,9 @@ def report(out: Console, numbers: Numbers, heading: str) -> None:
     _time_split(out, numbers)
     _hops(out, numbers)
     _first_token_and_pace(out, numbers)
-    servers.over_many(out, numbers.get("servers"))
     _gaps(out, numbers)
+    servers.over_many(out, numbers.get("servers"))
+    costs.costs(out, numbers.get("cost"))
     _footer(out, numbers)
 
 
@@ -45,7 +46,7 @@ def by_group(out: Console, groups: Mapping[str, Numbers], key: str) -> None:
         )
     rows.columns[-1].justify = "left"
     out.print(rows)
-    out.print(Text("bars: p90", style=base.QUIET))
+    out.print(Text("bars: p90; quantiles are linear-interpolated, over ok and truncated", style=base.QUIET))
 
 
 def _first_line(numbers: Numbers) -> Text:
@@ -57,7 +58,8 @@ def _first_line(numbers: Numbers) -> Text:
 
 
 def _trajectories(out: Console, numbers: Numbers) -> None:
-    rows = base.table("", "n", "p50", "p90", "p95", "p99", title="Trajectory time")
+    out.print(Text("Trajectory time, of those that came out well", style="bold"))
+    rows = base.table("", "n", "p50", "p90", "p95", "p99")
     rows.add_row("duration", *_five(numbers["trajectory_s"]))
     if numbers.get("answer_start_s", {}).get("n"):
         rows.add_row("until the answer starts", *_five(numbers["answer_start_s"]))
@@ -94,7 +96,8 @@ def _time_split(out: Console, numbers: Numbers) -> None:
 
 
 def _hops(out: Console, numbers: Numbers) -> None:
-    rows = base.table("hop", "n", "p50", "p95", "p99", "", title="Hops: duration")
+    out.print(Text("Hops: duration, of those that came out well", style="bold"))
+    rows = base.table("hop", "n", "p50", "p95", "p99", "")
     rows.columns[-1].justify = "left"
     largest = max((row["duration_s"]["p95"] or 0.0 for row in numbers["by_hop"]), default=0.0)
     for row in numbers["by_hop"]:
@@ -121,8 +124,11 @@ def _two_bars(middle: float | None, upper: float | None, largest: float) -> Text
 
 
 def _first_token_and_pace(out: Console, numbers: Numbers) -> None:
+    cut = numbers.get("still_waiting")
     if not numbers["ttft_s"]["n"]:
         out.print(Text("No first-token times were recorded, so there is no TTFT and no TPOT.", style=base.QUIET))
+        if cut:
+            _say(out, still_waiting(cut))
         out.print()
         return
     rows = base.table("hop", "TTFT p50", "p95", "p99", "TPOT p50", "p95", "p99", title="Streams: first token and pace")
@@ -134,6 +140,25 @@ def _first_token_and_pace(out: Console, numbers: Numbers) -> None:
                 *(seconds(row["tpot_s"][name]) for name in ("p50", "p95", "p99")),
             )
     out.print(rows)
+    if cut:
+        _say(out, still_waiting(cut, "more streams"))
+
+
+def still_waiting(cut: Numbers, streams: str = "streams") -> str:
+    """What is known of streams that were cut off before their first token, as a sentence."""
+    least, most = seconds(cut["least_s"], beside=cut["most_s"]), seconds(cut["most_s"])
+    n, outcomes = cut["n"], ", ".join(f"{outcome} {count(n)}" for outcome, n in cut["outcomes"].items())
+    after = f"after {most}" if least == most else f"after {least} to {most}"
+    one = streams.removesuffix("s")
+    return (
+        f"{plural(n, one + ' was', streams + ' were')} cut off while still waiting for a first token, {after} "
+        f"({outcomes}): TTFT was at least that, and is in no quantile here."
+    )
+
+
+def _say(out: Console, said: str) -> None:
+    for line in base.wrap(said, base.WIDTH):
+        out.print(Text(line, style=base.OVER))
 
 
 def _gaps(out: Console, numbers: Numbers) -> None:
@@ -176,9 +201,9 @@ def _footer(out: Console, numbers: Numbers) -> None:
     if spool.get("dropped"):
         out.print(
             Text(
-                f"{count(spool['dropped'])} spans were dropped before they reached the store.",
+                f"{plural(spool['dropped'], 'span was', 'spans were')} dropped before reaching the store.",
                 style=base.OVER,
             )
         )
     if spool.get("pending"):
-        out.print(Text(f"{count(spool['pending'])} spans wait in the spool.", style=base.OVER))
+        out.print(Text(f"{plural(spool['pending'], 'span waits', 'spans wait')} in the spool.", style=base.OVER))

@@ -47,5 +47,6 @@ def over_many(out: Console, servers: Mapping[str, Any] | None) -> None:
         if name in parts
     )
     of = plural(servers["hops"], "hop whose server told", "hops whose servers told")
-    out.print(Text(f"Waits for first tokens, of {of}: {each}"))
+    for line in base.wrap(f"Waits for first tokens, of {of}: {each}", base.WIDTH):
+        out.print(Text(line))
     out.print()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from hopbudget.budgets.whatif import WhatIf
+from hopbudget.budgets.feasibility.whatif import WhatIf
 from hopbudget.render import base
 from hopbudget.units import count, plural, seconds, share
 
@@ -30,9 +30,12 @@ def what_if(
             share(one.after.share),
             _shares(one.after),
             seconds(one.min_after_s),
-            _limits(one.min_after_low_s, one.min_after_high_s),
+            _limits(one.min_after_low_s, one.min_after_high_s, one.min_after_s),
         )
     out.print(rows)
+    out.print(
+        Text(f"p{percentile:g}: the smallest deadline that {percentile:g}% meet; failures meet none", style=base.QUIET)
+    )
     for text, one in found:
         out.print(Text(f"· {text} changes {plural(one.changed, 'step', 'steps')}. It assumes that {one.assumption}."))
 
@@ -41,6 +44,6 @@ def _shares(one: object) -> str:
     return f"[{100 * one.low:.1f}, {100 * one.high:.1f}]"  # type: ignore[attr-defined]
 
 
-def _limits(low: float, high: float) -> str:
-    upper = seconds(high) if math.isfinite(high) else "beyond"
-    return f"[{seconds(low)}, {upper}]"
+def _limits(low: float, high: float, beside: float) -> str:
+    upper = seconds(high, beside=beside) if math.isfinite(high) else "beyond"
+    return f"[{seconds(low, beside=beside)}, {upper}]"

@@ -3,11 +3,11 @@
 import math
 from typing import TYPE_CHECKING, Final
 
-from hopbudget.budgets.objectives import Burn, Objective
+from hopbudget.budgets.attainment.objectives import Burn, Objective
 from hopbudget.units import count, plural, seconds, share
 
 if TYPE_CHECKING:
-    from hopbudget.checking import ObjectiveResult
+    from hopbudget.objectives.checking import ObjectiveResult
 
 NAMES: Final = {
     "ttft": "TTFT",

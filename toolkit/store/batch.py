@@ -6,10 +6,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from hopbudget.store import facts
+from hopbudget.store import facts, sequences
 from hopbudget.store.columns import Table
+from hopbudget.store.sequences import Rows
 from hopbudget.store.spans import Span
-from hopbudget.store.tables import TABLES, row_columns, span_columns
+from hopbudget.store.tables import TABLES, field_columns, fields_of, keys_of, row_columns
 
 
 @dataclass(slots=True)
@@ -87,11 +88,17 @@ def make_ready(parts: Sequence[Part], now_ns: int = 0) -> Ready:
     """The spans of these parts, each once, and the rows of their traces."""
     traces, given = group(parts)
     settles = _settles(parts, now_ns)
-    derived = facts.of_traces((list(trace.values()) for trace in traces.values()), settles)
-    spans = [span for trace in traces.values() for span in trace.values()]
     counts = Counts(dropped_content=sum(part.dropped_content for part in parts))
-    tables = {"spans": span_columns(spans)} if spans else {}
-    return Ready(tables | row_tables(derived), list(traces), given, counts, settles)
+    if not traces:
+        return Ready({}, [], given, counts, settles)
+    spans = [span for trace in traces.values() for span in trace.values()]
+    fields = fields_of(spans)
+    keys = keys_of(fields)
+    usual = sequences.find(spans, fields, keys, list(map(len, traces.values())), settles)
+    whole = list(traces.values())
+    derived = facts.of_traces((list(whole[number].values()) for number in usual.others), settles)
+    tables = {"spans": field_columns(fields, keys)} | row_tables(derived, usual.rows)
+    return Ready(tables, list(traces), given, counts, settles)
 
 
 def _settles(parts: Sequence[Part], now_ns: int) -> dict[str, int]:
@@ -102,6 +109,7 @@ def _settles(parts: Sequence[Part], now_ns: int) -> dict[str, int]:
     return settles
 
 
-def row_tables(derived: facts.Facts) -> dict[str, Table]:
+def row_tables(derived: facts.Facts, usual: Rows = MappingProxyType({})) -> dict[str, Table]:
     """The columns of derived rows, without tables of none."""
-    return {table: row_columns(table, found) for table in TABLES if (found := getattr(derived, table))}
+    found = {table: (getattr(derived, table), usual.get(table, {})) for table in TABLES}
+    return {table: row_columns(table, *some) for table, some in found.items() if any(some)}

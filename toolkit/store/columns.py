@@ -4,6 +4,7 @@ They are cheap to make, to send to another process and to insert, and need no pa
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, repeat
 from operator import is_not
 from typing import Any, Final
@@ -13,6 +14,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 Buffer = bytes | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Values by their places in a shorter list."""
+
+    values: Sequence[Any]
+    at: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """How many places there are."""
+        return len(self.at)
+
+
+Values = Sequence[Any] | NDArray[Any] | Taken
+"""What a column is made of. An array holds no None; one of texts is as `keys` makes it."""
+
+
+def keys(values: Sequence[str], length: int) -> NDArray[np.bytes_] | None:
+    """Texts that all have this length, to compare and to choose from; None if one has another."""
+    joined = "".join(values)
+    if {*map(len, values)} != {length} or not joined.isascii():
+        return None
+    return np.frombuffer(joined.encode(), dtype=f"S{length}")
+
+
+def as_list(values: Values) -> list[Any]:
+    """The same as a list of Python values."""
+    if isinstance(values, Taken):
+        return [values.values[at] for at in values.at.tolist()]
+    if isinstance(values, np.ndarray):
+        found: list[Any] = (values.astype(str) if values.dtype.kind == "S" else values).tolist()
+        return found
+    return list(values)
 
 
 class Column(msgspec.Struct, gc=False):
@@ -36,29 +71,38 @@ def size(table: Table) -> int:
     return next(iter(table.values())).length if table else 0
 
 
-def texts(values: Sequence[str | None]) -> Column:
+def texts(values: Sequence[str | None] | NDArray[np.bytes_]) -> Column:
     """Texts of which most differ."""
+    if isinstance(values, np.ndarray):
+        offsets = np.arange(len(values) + 1, dtype=np.int32) * values.dtype.itemsize
+        return Column("u", len(values), [None, _raw(offsets), values.tobytes()])
     valid = _valid(values)
     whole: Sequence[str] = values if valid is None else [value or "" for value in values]  # type: ignore[assignment]
     joined = "".join(whole)
     if joined.isascii():
         data, lengths = joined.encode(), map(len, whole)
-    else:
-        encoded = [value.encode("utf-8", "replace") for value in whole]  # a lone surrogate is no UTF-8
-        data, lengths = b"".join(encoded), map(len, encoded)
-    return Column("u", len(values), [valid, _offsets(lengths, len(values)), data])
+        return Column("u", len(values), [valid, _offsets(lengths, len(values)), data])
+    column = encoded([value.encode("utf-8", "replace") for value in whole])  # a lone surrogate is no UTF-8
+    return Column("u", len(values), [valid, *column.buffers[1:]])
 
 
-def words(values: Sequence[str | None]) -> Column:
+def encoded(values: Sequence[bytes]) -> Column:
+    """Texts that are UTF-8 already."""
+    return Column("u", len(values), [None, _offsets(map(len, values), len(values)), b"".join(values)])
+
+
+def words(values: Sequence[str | None] | Taken) -> Column:
     """Texts of which many are the same."""
-    distinct = dict.fromkeys(values)
+    few = values.values if isinstance(values, Taken) else values
+    distinct = dict.fromkeys(few)
     if len(distinct) == 1 and None in distinct:
         return nothing(len(values))
-    numbers = {value: number for number, value in enumerate(distinct)}
-    if len(numbers) == 1:
+    if len(distinct) == 1:
         codes = np.zeros(len(values), dtype=np.int32)
     else:
-        codes = np.fromiter(map(numbers.__getitem__, values), dtype=np.int32, count=len(values))
+        numbers = {value: number for number, value in enumerate(distinct)}
+        codes = np.fromiter(map(numbers.__getitem__, few), dtype=np.int32, count=len(few))
+        codes = codes[values.at] if isinstance(values, Taken) else codes
     return Column("i", len(values), [None, _raw(codes)], dictionary=texts(list(distinct)))
 
 
@@ -67,28 +111,28 @@ def nothing(length: int) -> Column:
     return Column("n", length, [])
 
 
-def whole_numbers(values: Sequence[int | None]) -> Column:
+def whole_numbers(values: Sequence[int | None] | NDArray[Any]) -> Column:
     """Integers of 64 bits."""
     valid = _valid(values)
     if valid is not None:
-        if values.count(None) == len(values):
+        if list(values).count(None) == len(values):
             return nothing(len(values))
         values = [value or 0 for value in values]
     return Column("l", len(values), [valid, _raw(np.array(values, dtype=np.int64))])
 
 
-def numbers(values: Sequence[float | None]) -> Column:
+def numbers(values: Sequence[float | None] | NDArray[Any]) -> Column:
     """Floats; None is NULL."""
     valid = _valid(values)
-    if valid is not None and values.count(None) == len(values):
+    if valid is not None and list(values).count(None) == len(values):
         return nothing(len(values))
     return Column("g", len(values), [valid, _raw(np.array(values, dtype=np.float64))])
 
 
-def truths(values: Sequence[bool | None]) -> Column:
+def truths(values: Sequence[bool | None] | NDArray[Any]) -> Column:
     """Truth values."""
     valid = _valid(values)
-    if valid is not None and values.count(None) == len(values):
+    if valid is not None and list(values).count(None) == len(values):
         return nothing(len(values))
     return Column("b", len(values), [valid, _bits(np.array(values, dtype=np.bool_))])
 
@@ -96,7 +140,7 @@ def truths(values: Sequence[bool | None]) -> Column:
 def lists_of_numbers(values: Sequence[Sequence[int] | None]) -> Column:
     """Lists of integers of 32 bits."""
     valid = _valid(values)
-    if valid is not None and values.count(None) == len(values):
+    if valid is not None and list(values).count(None) == len(values):
         return nothing(len(values))
     whole = [value or () for value in values]
     inner = np.array([number for value in whole for number in value], dtype=np.int32)
@@ -104,16 +148,24 @@ def lists_of_numbers(values: Sequence[Sequence[int] | None]) -> Column:
     return Column("+l", len(values), [valid, offsets], {"item": Column("i", len(inner), [None, _raw(inner)])})
 
 
-def maps(values: Sequence[Mapping[str, str]]) -> Column:
+def maps(values: Sequence[Mapping[str, str]] | Taken) -> Column:
     """Maps of texts to texts."""
-    keys = list(chain.from_iterable(values))
-    inner = list(chain.from_iterable(value.values() for value in values))
-    entries = Column("+s", len(keys), [None], {"key": words(keys) if keys else texts([]), "value": texts(inner)})
-    return Column("+m", len(values), [None, _offsets(map(len, values), len(values))], {"entries": entries})
+    few, at = (values.values, values.at) if isinstance(values, Taken) else (values, np.arange(len(values)))
+    lengths = np.fromiter(map(len, few), dtype=np.int64, count=len(few))
+    begins = np.cumsum(lengths) - lengths
+    taken = lengths[at]
+    offsets = np.zeros(len(at) + 1, dtype=np.int32)
+    np.cumsum(taken, out=offsets[1:])
+    places = np.arange(offsets[-1]) + np.repeat(begins[at] - offsets[:-1], taken)
+    entries = {
+        "key": words(Taken(list(chain.from_iterable(few)), places)),
+        "value": words(Taken(list(chain.from_iterable(each.values() for each in few)), places)),
+    }
+    return Column("+m", len(at), [None, _raw(offsets)], {"entries": Column("+s", len(places), [None], entries)})
 
 
-def _valid(values: Sequence[Any]) -> Buffer | None:
-    if None not in values:
+def _valid(values: Sequence[Any] | NDArray[Any]) -> Buffer | None:
+    if isinstance(values, np.ndarray) or None not in values:
         return None
     return _bits(np.fromiter(map(is_not, values, repeat(None)), dtype=np.bool_, count=len(values)))
 

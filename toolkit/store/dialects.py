@@ -48,6 +48,7 @@ class Unit(Enum):
     S = auto()
     MS = auto()
     US = auto()
+    NS = auto()
     FITTING = auto()
     """The largest of s, ms and us with which it lies within the span: sources of this name disagree."""
     INSTANT = auto()
@@ -145,6 +146,7 @@ _CLAUDE_CODE: Final = {
     "interaction": Kind.AGENT,
     "llm_request": Kind.HOP,
     "tool": Kind.TOOL,
+    "tool.execution": Kind.ASIDE,  # the part of a tool's span after its permission
     "tool.blocked_on_user": Kind.PAUSE,
 }
 _ENGINE_MARKS: Final = ("gen_ai.latency.e2e", "gen_ai.latency.time_in_queue", "gen_ai.latency.time_to_first_token")
@@ -273,6 +275,10 @@ DIALECTS: Final = (
     Dialect(
         "OpenTelemetry GenAI",
         scopes=("opentelemetry.instrumentation.genai.*", "opentelemetry.util.genai*"),
+        first=(
+            First(v.TIME_TO_FIRST_CHUNK, Unit.S),
+            First("gen_ai.response.time_to_first_token", Unit.NS),  # LoongSuite's, under this scope
+        ),
         verified="recorded/genai.jsonl",
     ),
     Dialect(
@@ -282,6 +288,7 @@ DIALECTS: Final = (
             "opentelemetry.instrumentation.google_genai*",
             "opentelemetry.instrumentation.botocore*",
         ),
+        verified="recorded/trip_openai_v2_openai.jsonl",
     ),
     Dialect(
         "LiteLLM",
@@ -344,7 +351,7 @@ DIALECTS: Final = (
         streams=("ai.operationId", ".doStream"),
         verified="recorded/vercel_ai.jsonl, langfuse/vercel-aisdk-2025-11-17.trace.json",
     ),
-    Dialect("Vercel AI", scopes=("gen_ai",)),
+    Dialect("Vercel AI", scopes=("gen_ai",), verified="recorded/trip_vercel_ai_vercel_ai.jsonl"),
     Dialect(
         "Google ADK",
         scopes=("gcp.vertex.agent",),
@@ -354,7 +361,7 @@ DIALECTS: Final = (
         ),
         plumbing=re.compile(r"\(merged tools\)"),
         fields={"session": (v.CONVERSATION_ID, "gcp.vertex.agent.session_id")},
-        verified="strands-evals/adk_live_spans.json",
+        verified="recorded/trip_adk_adk.jsonl, strands-evals/adk_live_spans.json",
     ),
     Dialect(
         "Strands",
@@ -375,7 +382,7 @@ DIALECTS: Final = (
                 "langsmith.metadata.session_id",
             ),
         },
-        verified="langfuse/claude-agent-2025-12-22.trace.json",
+        verified="recorded/trip_langsmith_langgraph.jsonl, langfuse/claude-agent-2025-12-22.trace.json",
     ),
     Dialect(
         "Claude Code",
@@ -392,12 +399,13 @@ DIALECTS: Final = (
             "tool": ("tool_name", "tool.name"),
         },
         input_besides=("cache_read_tokens", "cache_creation_tokens"),
+        verified="recorded/trip_claude_code_claude_code.jsonl",
     ),
     Dialect(
         "any-agent",
         scopes=("any_agent*", "any-agent*"),
         marks=("any_agent.version",),
-        verified="any-agent/OPENAI_trace.json",
+        verified="recorded/trip_any_agent_any_agent.jsonl, any-agent/OPENAI_trace.json",
     ),
     Dialect(
         "loongsuite",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hopbudget.store import otlp, spool
 from hopbudget.store.batch import Counts, Part
+from hopbudget.store.intake import paused_gc
 from hopbudget.store.spool import SpoolFile
 
 if TYPE_CHECKING:
@@ -30,17 +31,18 @@ def drain(store: "Store", progress: "Progress | None" = None) -> Counts:
     waiting = spool.files(folder)
     parts: list[Part] = []
     size = 0
-    for number, file in enumerate(waiting, start=1):
-        for part in _parts(file, store):
-            parts.append(part)
-            size += len(part.spans)
-            if size >= store.batch_spans or len(parts) >= _MOST_FILES:
-                counts.add(store.write(parts))
-                parts, size = [], 0
-        if progress:
-            progress(folder.name, number, len(waiting))
-    if parts:
-        counts.add(store.write(parts))
+    with paused_gc():
+        for number, file in enumerate(waiting, start=1):
+            for part in _parts(file, store):
+                parts.append(part)
+                size += len(part.spans)
+                if size >= store.batch_spans or len(parts) >= _MOST_FILES:
+                    counts.add(store.write(parts))
+                    parts, size = [], 0
+            if progress:
+                progress(folder.name, number, len(waiting))
+        if parts:
+            counts.add(store.write(parts))
     return counts
 
 

@@ -8,7 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -33,11 +33,16 @@ _WRITE_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     "memory_limit": "80MB",
     "threads": 1,
 }
+_STRAIGHT: Final = ("SET checkpoint_threshold = '1KB'", "SET auto_checkpoint_skip_wal_threshold = 0")
+"""A commit goes straight into the file: what is in the log would only be written again at the closing that follows."""
 _READ_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {"memory_limit": "1GB"}
 _ROW_GROUP: Final = 6_144
 """Each closing writes the last group of every table anew, so small groups keep the time with the lock short and even:
 a transaction of 20,000 spans takes a half to a quarter of what it takes with DuckDB's usual 122,880 rows."""
 MOST_SPANS: Final = 20_000
+"""So many are decoded at once, which takes much memory."""
+_MOST_STORED: Final = 40_000
+"""So many are stored in one transaction where they come as columns, which take little."""
 _FEWEST_SPANS: Final = 10_000
 _TRACES_A_TIME: Final = 2_000
 _SHORT_S: Final = 0.2
@@ -55,12 +60,17 @@ class Store:
     def __init__(self, path: Path | None, *, patience_s: float = PATIENCE_S) -> None:
         self.path: Final = path
         self.name: Final = str(path) if path else "memory"
-        self.batch_spans = 10_000
+        self.stored_spans = 10_000
         """How many spans the next transaction should hold, so that the lock is held for a moment only."""
         self._patience_s = patience_s
         self._guard = _guard(path.resolve()) if path else threading.RLock()
         self._memory: duckdb.DuckDBPyConnection | None = None
         self._writer: duckdb.DuckDBPyConnection | None = None
+
+    @property
+    def batch_spans(self) -> int:
+        """How many spans should be decoded next."""
+        return min(self.stored_spans, MOST_SPANS)
 
     @property
     def spool(self) -> Path | None:
@@ -138,14 +148,18 @@ class Store:
                 con.close()
 
     @contextmanager
-    def writing(self, after_commit: Callable[[], None] | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    def writing(
+        self, after_commit: Callable[[], None] | None = None, *, removes: bool = True
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
         """A transaction, committed at the end and rolled back on any error.
 
-        `after_commit` runs when all is stored and the lock is still held.
+        `after_commit` runs when all is stored and the lock is still held. Where nothing is to be removed, say so: it
+        is cheaper.
         """
         with self._guard:
             con = self._in_memory() if self.path is None else self._connect(read_only=False)
             try:
+                schema.use_room_again(con, wanted=removes)
                 con.begin()
                 try:
                     schema.migrate(con, self.name)
@@ -167,24 +181,32 @@ class Store:
     def put(self, ready: Ready, parts: list[Part]) -> Counts:
         """The same where the columns have been made already, of these parts' spans."""
         given = parts
-        with self.writing(lambda: _remove_files(given)) as con:
+        with self.writing(lambda: _remove_files(given), removes=False) as con:
             held_from = time.perf_counter()
             gone = _already_drained(con, parts)
             if gone:
                 parts = [part for part in parts if part not in gone]
                 ready = make_ready(parts, time.time_ns())
-            counts = insert_new(con, ready)
+            (counts,) = insert_new(con, [ready])
             _book(con, parts)
         self._adapt(ready.given, time.perf_counter() - held_from)
         counts.files = sum(part.done is not None for part in parts)
         return counts
 
+    def put_all(self, batches: Sequence[Ready]) -> list[Counts]:
+        """Store several batches of columns in one transaction; what each of them added."""
+        with self.writing(removes=False) as con:
+            held_from = time.perf_counter()
+            counts = insert_new(con, batches)
+        self._adapt(sum(ready.given for ready in batches), time.perf_counter() - held_from)
+        return counts
+
     def _adapt(self, spans: int, held_s: float) -> None:
         # Most of what a transaction costs is the same for any size, so it is made small only where it must be.
         if held_s > _LONG_S:
-            self.batch_spans = max(min(_FEWEST_SPANS, self.batch_spans), self.batch_spans // 2)
-        elif held_s < _SHORT_S and spans * 2 >= self.batch_spans:  # a small batch says little
-            self.batch_spans = min(MOST_SPANS, self.batch_spans * 2)
+            self.stored_spans = max(min(_FEWEST_SPANS, self.stored_spans), self.stored_spans // 2)
+        elif held_s < _SHORT_S and spans * 2 >= self.stored_spans:  # a small batch says little
+            self.stored_spans = min(_MOST_STORED, self.stored_spans * 2)
 
     def _in_memory(self) -> duckdb.DuckDBPyConnection:
         if self._memory is None:
@@ -194,7 +216,7 @@ class Store:
 
     def _attach(self) -> duckdb.DuckDBPyConnection:
         """Open the file to write. What opens it is kept: making that costs more than the file."""
-        con = self._writer = self._writer or duckdb.connect(":memory:", config=_WRITE_CONFIG)
+        con = self._writer = self._writer or _new_writer()
         quoted = str(self.path).replace("'", "''")
         con.execute(f"ATTACH '{quoted}' AS store (ROW_GROUP_SIZE {_ROW_GROUP})")
         con.execute("USE store")
@@ -231,6 +253,14 @@ class Store:
 def _guard(path: Path) -> threading.RLock:
     with _guards_lock:
         return _guards.setdefault(path, threading.RLock())
+
+
+def _new_writer() -> duckdb.DuckDBPyConnection:
+    con = duckdb.connect(":memory:", config=_WRITE_CONFIG)
+    for setting in _STRAIGHT:
+        with suppress(duckdb.CatalogException):  # older DuckDB does not know it
+            con.execute(setting)
+    return con
 
 
 def _is_lock(error: duckdb.Error) -> bool:

@@ -8,27 +8,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-import msgspec
-
-from hopbudget.store import beside, engines, hops, outcomes, sampling, shapes, tails, tree
+from hopbudget.store import beside, engines, hops, outcomes, roots, shapes, tails, tree
 from hopbudget.store.dialects import Kind
 from hopbudget.store.intervals import Interval, clip, length
 from hopbudget.store.rows import HopRow, TrajectoryRow, WorkRow
-from hopbudget.store.spans import Attributes, Span, Value
+from hopbudget.store.spans import Span
 from hopbudget.store.tree import Node, Tree
-from hopbudget.store.values import number, text
-from hopbudget.tracing import vocabulary as v
+from hopbudget.store.values import text
 
 NS: Final = 1e9
 _NOISE_NS: Final = 1_000
 """Hops that follow one another may seem to overlap by what their times lost to rounding."""
 _STAGES: Final = {Kind.AGENT, Kind.CHAIN}
-_NO_SERVICE: Final = "unknown_service"
-"""What OpenTelemetry calls a service that nobody named."""
 _BY_US: Final = frozenset({"timed_out", "refused"})
 """Outcomes of hops that only a limit of ours gives."""
 _SETTLED: Final[Mapping[str, int]] = MappingProxyType({})
-_as_json: Final = msgspec.json.encode
 
 
 class Facts(NamedTuple):
@@ -67,7 +61,10 @@ def _add(found: Tree, facts: Facts, settles_at: int | None) -> None:
     start, end = found.start_ns, found.end_ns
     sorted_out = _sort(found)
     row = _trajectory_row(found, sorted_out)
-    hop_rows = [hops.hop_row(node, row, _hop_name(node, stage)) for node, stage in sorted_out.hops]
+    hop_rows = [
+        hops.hop_row(node, row, shapes.hop_name(node.span.attributes, node.shape, stage))
+        for node, stage in sorted_out.hops
+    ]
     _count_visits(hop_rows)
     if sorted_out.engines:
         _give_engines(hop_rows, sorted_out)
@@ -102,79 +99,33 @@ def _add(found: Tree, facts: Facts, settles_at: int | None) -> None:
 
 def _trajectory_row(found: Tree, sorted_out: _Sorted) -> TrajectoryRow:
     """The row with what the root says; its times and outcome are filled in when the hops are known."""
-    root = found.root.span if found.root else None
-    first = root or found.tops[0].span
-    attributes: Attributes = root.attributes if root else {}
-    resource = first.resource
-    service = _words(resource.get("service.name"))
+    first = found.root or found.tops[0]
+    said = roots.said(first.span, first.shape, is_root=found.root is not None)
     return TrajectoryRow(
-        trace_id=first.trace_id,
+        trace_id=first.span.trace_id,
         root_span_id=found.root_span_id,
-        workload=_workload(found.root, service),
-        run=_words(attributes.get(v.RUN)) or _words(resource.get(v.RUN)) or _words(resource.get("service.version")),
-        session=_session(found.root, sorted_out.hops),
-        service=service,
+        workload=said.workload,
+        run=said.run,
+        session=said.session or _session(node for node, _ in sorted_out.hops),
+        service=said.service,
         started_at=found.start_ns,
         duration_s=0.0,
         hop_count=0,
         model_s=0.0,
         work_s=0.0,
         outcome="ok",
-        complete=root is not None,
-        deadline_s=number(attributes.get(v.DEADLINE)),
-        plan=_words(attributes.get(v.PLAN)),
-        intervened=bool(attributes.get(v.INTERVENED, False)),
-        attributes=_texts(resource, attributes),
-        sampling_ratio=_sampling_ratio(found.root or found.tops[0]),
+        complete=found.root is not None,
+        deadline_s=said.deadline_s,
+        plan=said.plan,
+        intervened=said.intervened,
+        attributes=said.attributes,
+        sampling_ratio=said.sampling_ratio,
     )
 
 
-def _workload(root: Node | None, service: str | None) -> str:
-    """What the root calls itself, else the service, else the root's own name."""
-    named = None
-    if root is not None:
-        attributes = root.span.attributes
-        named = (
-            _words(attributes.get(v.WORKLOAD))
-            or shapes.called(text(attributes, root.shape.agent))
-            or shapes.called(text(attributes, root.shape.workload))
-        )
-    if service is not None and service.startswith(_NO_SERVICE):
-        service = None
-    return named or service or (root and shapes.called(root.span.name)) or "unknown"
-
-
-def _sampling_ratio(first: Node) -> float | None:
-    """The share that was kept, as its first span or its resource says it."""
-    if first.shape.samples:
-        return sampling.ratio(first.span.attributes)
-    return sampling.ratio(first.span.resource) if sampling.PROBABILITY in first.span.resource else None
-
-
-def _session(root: Node | None, hop_nodes: list[tuple[Node, str | None]]) -> str | None:
-    said = text(root.span.attributes, root.shape.session) if root else None
-    if said is not None:
-        return said
-    of_hops = (text(node.span.attributes, node.shape.session) for node, _ in hop_nodes)
+def _session(hop_nodes: Iterable[Node]) -> str | None:
+    of_hops = (text(node.span.attributes, node.shape.session) for node in hop_nodes)
     return next((name for name in of_hops if name), None)
-
-
-def _texts(resource: Attributes, attributes: Attributes) -> dict[str, str]:
-    whole = resource | attributes
-    for name, value in whole.items():
-        if type(value) is not str:
-            whole[name] = _as_text(value)
-    return whole  # type: ignore[return-value]  # all are texts now
-
-
-def _as_text(value: Value) -> str:
-    if type(value) is str:
-        return value
-    return _as_json(value).decode()
-
-
-def _words(value: Value | None) -> str | None:
-    return None if value is None or value == "" else _as_text(value)
 
 
 def _sort(found: Tree) -> _Sorted:
@@ -224,12 +175,6 @@ def _hop_order(pair: tuple[Node, str | None]) -> tuple[int, str]:
 def _order(node: Node) -> tuple[int, str]:
     span = node.span
     return span.start_ns, span.span_id
-
-
-def _hop_name(node: Node, stage: str | None) -> str:
-    """Its own name, else the nearest enclosing stage, else the operation."""
-    own = text(node.span.attributes, v.HOP if node.shape.ours else node.shape.hop)
-    return own or stage or shapes.operation(node.span.attributes)
 
 
 def _give_engines(rows: list[HopRow], sorted_out: _Sorted) -> None:
@@ -300,7 +245,7 @@ def _work_row(node: Node, row: TrajectoryRow) -> WorkRow:
         trace_id=span.trace_id,
         root_span_id=row.root_span_id,
         span_id=span.span_id,
-        work=text(span.attributes, node.shape.tool) or span.name or "work",
+        work=shapes.work_name(span, node.shape),
         started_at=span.start_ns,
         start_s=(span.start_ns - row.started_at) / NS,
         duration_s=(span.end_ns - span.start_ns) / NS,

@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 import duckdb
 import numpy as np
 
-from hopbudget.budgets.pace import Streams
+from hopbudget.budgets.attainment.spread import DOTS, Spread
 from hopbudget.budgets.profile import Words
-from hopbudget.budgets.spread import DOTS, Spread
+from hopbudget.budgets.streams.pace import Streams
 from hopbudget.store.narrow import Condition, Where, condition, expression
 
 Metric = Literal["duration_s", "ttft_s", "tpot_s"]

@@ -18,7 +18,7 @@ UNREADABLE: Final = "ttft_unreadable"
 _EPS_S: Final = 1e-6
 _EPS_INSTANT_S: Final = 1e-3
 """Moments are often written in milliseconds."""
-_PER_SECOND: Final = {Unit.S: (1.0,), Unit.MS: (1e3,), Unit.US: (1e6,), Unit.FITTING: (1.0, 1e3, 1e6)}
+_PER_SECOND: Final = {Unit.S: (1.0,), Unit.MS: (1e3,), Unit.US: (1e6,), Unit.NS: (1e9,), Unit.FITTING: (1.0, 1e3, 1e6)}
 NS: Final = 1e9
 
 

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from hopbudget.budgets.attained import CODES
+from hopbudget.budgets.attainment.attained import CODES
 from hopbudget.budgets.profile import Bools, Floats, Ints
 from hopbudget.store.narrow import Condition, Where, condition, expression
 

@@ -1,4 +1,4 @@
-"""What a reading command was given: a store, which is drained first, or OTLP files, which are read into memory."""
+"""What a reading command was given: a store, which is drained first, or files, which are read into memory."""
 
 import sys
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hopbudget.errors import Exit, UserError
-from hopbudget.store import spool
+from hopbudget.store import exported, spool
 from hopbudget.store.duck import Store
 
 _ENDINGS: Final = (".duckdb", ".ddb", ".db")
@@ -19,6 +19,8 @@ def open_source(args: Sequence[str | Path], default: Path) -> Store:
     if not args:
         return _stored(default)
     stores = [Path(arg).expanduser() for arg in args if is_store(Path(arg).expanduser())]
+    if not stores and len(args) == 1 and exported.is_exported(Path(args[0]).expanduser()):
+        return exported.read(Path(args[0]).expanduser())
     if not stores:
         return _in_memory(args)
     if len(args) > 1:

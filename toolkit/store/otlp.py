@@ -1,9 +1,12 @@
-"""OTLP/JSON, the fast way: the text of an export request as exporters usually write it, decoded by type.
+"""OTLP/JSON, the fast way: the text of export requests as exporters usually write it, decoded by type.
 
 A request in which anything is unusual (a name for an enum, a bad id, a field of another type) goes the tolerant way,
 as a whole; both give the same for the same text.
 """
 
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from operator import gt
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -15,13 +18,16 @@ from hopbudget.store.tolerant import INT64_MOST, KINDS, STATUSES, Counter
 
 _NO_ID: Final = "0" * 16
 _NO_TRACE: Final = "0" * 32
-_SPAN_DIGITS: Final = {16}
-_TRACE_DIGITS: Final = {32}
-_LISTS_MOST: Final = 4_096
+_LISTS_MOST: Final = 512
+"""So few are still at hand in the processor's own memory."""
 _LONGEST_LIST: Final = 4_096
 _NAMES_MOST: Final = 10_000
 
 _Int64 = Annotated[int, msgspec.Meta(ge=-INT64_MOST - 1, le=INT64_MOST)]
+_Instant = Annotated[int, msgspec.Meta(gt=0, le=INT64_MOST)]
+_Kind = Annotated[int, msgspec.Meta(ge=0, lt=len(KINDS))]
+_Code = Annotated[int, msgspec.Meta(ge=0, lt=len(STATUSES))]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=INT64_MOST)]
 
 
 class _Value(msgspec.Struct, gc=False):
@@ -40,23 +46,28 @@ class _Pair(msgspec.Struct, gc=False):
 
 
 class _Status(msgspec.Struct, gc=False):
-    code: int = 0
+    code: _Code = 0
     message: str = ""
 
 
-class _RawSpan(msgspec.Struct, gc=False):
+_UNSET: Final = _Status()
+
+
+class _RawSpan(msgspec.Struct, gc=False, kw_only=True):
+    """A span on the wire, its fields in the order in which `_spans` takes them apart."""
+
     traceId: str  # noqa: N815
     spanId: str  # noqa: N815
-    startTimeUnixNano: int  # noqa: N815
-    endTimeUnixNano: int  # noqa: N815
     parentSpanId: str = ""  # noqa: N815
-    traceState: str = ""  # noqa: N815
     name: str = ""
-    kind: int = 0
-    attributes: msgspec.Raw = msgspec.Raw(b"[]")
+    kind: _Kind = 0
+    startTimeUnixNano: _Instant  # noqa: N815
+    endTimeUnixNano: _Instant  # noqa: N815
     status: _Status | None = None
+    attributes: msgspec.Raw = msgspec.Raw(b"[]")
     events: Any = None
-    droppedEventsCount: int = 0  # noqa: N815
+    droppedEventsCount: _Count = 0  # noqa: N815
+    traceState: str = ""  # noqa: N815
 
 
 class _Scope(msgspec.Struct, gc=False):
@@ -90,80 +101,86 @@ class _UnusualError(Exception):
     """Something that only the tolerant way can judge."""
 
 
+_UNUSUAL: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, _UnusualError)
+
+
 def decode(text: bytes) -> Decoded:
     """The spans of one export request, given as JSON text. Raises nothing on any input."""
+    decoded = decode_all([text])
+    return forms.decode_text(text) if decoded is None else decoded
+
+
+def decode_all(texts: Iterable[bytes]) -> Decoded | None:
+    """The spans of several export requests together, which is cheaper; None if anything in them is unusual."""
     try:
-        return _usual(_decode(text))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, _UnusualError):
-        return forms.decode_text(text)
+        return _usual(list(map(_decode, texts)))
+    except _UNUSUAL:
+        return None
 
 
-def _usual(request: _Request) -> Decoded:
+def _usual(requests: Sequence[_Request]) -> Decoded:
     counter = Counter()
-    spans: list[Span] = []
-    for resource_spans in request.resourceSpans:
-        described = resource_spans.resource
-        resource = _attributes(bytes(described.attributes), counter) if described else {}
-        for scope_spans in resource_spans.scopeSpans:
-            scope = scope_spans.scope.name if scope_spans.scope else ""
-            raws = scope_spans.spans
-            ids = {raw.spanId for raw in raws}
-            _check_ids(ids, {raw.traceId for raw in raws})
-            spans += [_span(raw, resource, scope, counter, ids) for raw in raws]
-    return Decoded(spans, [], counter.dropped)
+    raws: list[_RawSpan] = []
+    resources: list[Attributes] = []
+    scopes: list[str] = []
+    for request in requests:
+        for resource_spans in request.resourceSpans:
+            described = resource_spans.resource
+            resource = _attributes(described.attributes, counter) if described else {}
+            for scope_spans in resource_spans.scopeSpans:
+                scope = scope_spans.scope.name if scope_spans.scope else ""
+                spans = scope_spans.spans
+                raws += spans
+                resources += repeat(resource, len(spans))
+                scopes += repeat(scope, len(spans))
+    return Decoded(_spans(raws, resources, scopes, counter) if raws else [], [], counter.dropped)
 
 
-def _check_ids(span_ids: set[str], trace_ids: set[str]) -> None:
+def _spans(
+    raws: Sequence[_RawSpan], resources: Sequence[Attributes], scopes: Sequence[str], counter: Counter
+) -> list[Span]:
+    """The same field of all of them at a time."""
+    fields = zip(*map(msgspec.structs.astuple, raws), strict=True)
+    trace_ids, span_ids, parent_ids, names, kinds, starts, ends, statuses, texts, events, lost, states = fields
+    _check_ids({*trace_ids}, _NO_TRACE)
+    _check_ids({*span_ids, *parent_ids} - {""}, _NO_ID)
+    if "" in span_ids or any(map(gt, starts, ends)):
+        raise _UnusualError
+    attributes = [_attributes(text, counter) for text in texts]
+    if any(states):
+        attributes = list(map(sampling.noted, attributes, states))
+    said = [status or _UNSET for status in statuses]
+    return list(
+        map(
+            Span,
+            trace_ids,
+            span_ids,
+            [parent or None for parent in parent_ids],
+            names,
+            kinds,
+            starts,
+            ends,
+            [status.code for status in said],
+            [safe_status(status.message) if status.message else None for status in said],
+            scopes,
+            resources,
+            attributes,
+            [tolerant.events(one, counter) if one else None for one in events],
+            lost,
+        )
+    )
+
+
+def _check_ids(ids: set[str], zeros: str) -> None:
     """Lower hex of the right length and not zero, all of them."""
-    digits = "".join(span_ids) + "".join(trace_ids)
+    digits = "".join(ids)
     if (
-        {*map(len, span_ids)} - _SPAN_DIGITS
-        or {*map(len, trace_ids)} - _TRACE_DIGITS
+        {*map(len, ids)} - {len(zeros)}
         or len(bytes.fromhex(digits)) * 2 != len(digits)  # no white space, which `fromhex` passes over
         or digits != digits.lower()
-        or _NO_ID in span_ids
-        or _NO_TRACE in trace_ids
+        or zeros in ids
     ):
         raise _UnusualError
-
-
-def _span(raw: _RawSpan, resource: Attributes, scope: str, counter: Counter, known_ids: set[str]) -> Span:
-    start_ns, end_ns = raw.startTimeUnixNano, raw.endTimeUnixNano
-    parent = raw.parentSpanId
-    if parent and parent not in known_ids:
-        _check_ids({parent}, set())
-    code, text = 0, None
-    status = raw.status
-    if status is not None:
-        code = status.code
-        text = safe_status(status.message) if status.message else None
-    lost = raw.droppedEventsCount
-    if not (
-        0 < start_ns <= end_ns <= INT64_MOST
-        and 0 <= raw.kind < len(KINDS)
-        and 0 <= code < len(STATUSES)
-        and 0 <= lost <= INT64_MOST
-    ):
-        raise _UnusualError
-    attributes = _attributes(bytes(raw.attributes), counter)
-    if raw.traceState:
-        attributes = sampling.noted(attributes, raw.traceState)
-    return Span(
-        raw.traceId,
-        raw.spanId,
-        parent or None,
-        _name(raw.name),
-        raw.kind,
-        start_ns,
-        end_ns,
-        code,
-        text,
-        scope,
-        resource,
-        attributes,
-        tolerant.events(raw.events, counter) if raw.events else None,
-        lost,
-    )
 
 
 # --- what is said again and again ------------------------------------------------------------------------------
@@ -172,11 +189,11 @@ _lists: Final[dict[bytes, tuple[Attributes, int]]] = {}
 """Lists of attributes that came lately, with how many were dropped: those of roots and tools are mostly the same."""
 _names: Final[dict[str, str]] = {}
 """Every attribute's name once, so that equal ones are the same object; "" for the name of content."""
-_span_names: Final[dict[str, str]] = {}
 
 
-def _attributes(text: bytes, counter: Counter) -> Attributes:
+def _attributes(raw: msgspec.Raw, counter: Counter) -> Attributes:
     """The attributes of such a list; shared with other spans, so never changed."""
+    text = bytes(raw)
     found = _lists.get(text)
     if found is None:
         found = _read(_decode_pairs(text))
@@ -189,20 +206,22 @@ def _attributes(text: bytes, counter: Counter) -> Attributes:
 
 
 def _read(pairs: list[_Pair]) -> tuple[Attributes, int]:
+    if len(pairs) > caps.MOST_ATTRIBUTES:
+        raise _UnusualError
     out: Attributes = {}
     dropped = 0
+    known = _names.get
     for pair in pairs:
-        name = _names.get(pair.key)
+        key, value = pair.key, pair.value
+        name = known(key)
         if name is None:
-            name = _known_name(pair.key)
+            name = _known_name(key)
         if not name:
-            dropped += bool(pair.key)
+            dropped += bool(key)
             continue
-        value = pair.value
-        if len(out) >= caps.MOST_ATTRIBUTES:
-            continue
-        if value.stringValue is not None:
-            out[name] = value.stringValue if len(value.stringValue) <= caps.LONGEST_TEXT else _cut(value.stringValue)
+        text = value.stringValue
+        if text is not None:
+            out[name] = text if len(text) <= caps.LONGEST_TEXT else _cut(text)
         elif value.intValue is not None:
             out[name] = value.intValue
         elif value.doubleValue is not None:
@@ -226,10 +245,3 @@ def _known_name(key: str) -> str:
     if len(_names) < _NAMES_MOST:  # names may come from outside without end
         _names[key] = name
     return name
-
-
-def _name(name: str) -> str:
-    known = _span_names.get(name)
-    if known is None and len(_span_names) < _NAMES_MOST and len(name) <= caps.LONGEST_NAME:
-        _span_names[name] = name
-    return known or name

@@ -7,9 +7,7 @@ say when it began and how long it took: what came before the first hop and after
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
-
-import duckdb
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hopbudget.errors import UserError
 from hopbudget.store import ids
@@ -17,6 +15,9 @@ from hopbudget.store.spans import UNSET, Attributes, Decoded, Span
 from hopbudget.store.values import instant, signed, true, whole
 from hopbudget.store.walker import Piece
 from hopbudget.tracing import vocabulary as v
+
+if TYPE_CHECKING:
+    import duckdb
 
 SCOPE: Final = "parquet"
 _UNITS: Final = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
@@ -105,6 +106,8 @@ def _column(name: str, value: object) -> Column:
 
 def pieces(path: Path, columns: Columns) -> Iterator[Piece]:
     """The spans of a Parquet file, trace by trace. UserError if a column that is needed, or was named, isn't there."""
+    import duckdb  # the process that decodes other files does without it
+
     con = duckdb.connect(":memory:", config={"threads": 1})
     try:
         con.execute("SET TimeZone = 'UTC'")
@@ -142,7 +145,7 @@ def _places(path: Path, columns: Columns, there: list[str]) -> dict[str, Column]
     return places
 
 
-def _by_trace(cursor: duckdb.DuckDBPyConnection, there: list[str], places: dict[str, Column]) -> Iterator[Piece]:
+def _by_trace(cursor: "duckdb.DuckDBPyConnection", there: list[str], places: dict[str, Column]) -> Iterator[Piece]:
     reader = _Reader(there, places)
     first = 1
     while rows := cursor.fetchmany(_ROWS_A_TIME):

@@ -24,6 +24,7 @@ _HOPS: Final = (
     "attempt_ttft_s, tpot_s, input_tokens::DOUBLE AS input_tokens, cached_tokens::DOUBLE AS cached_tokens, "
     "output_tokens::DOUBLE AS output_tokens, coalesce(output_tokens_source = 'chunks', false) AS n_is_chunks, "
     f"attempts::DOUBLE AS attempts, backoff_s, {_STALLED_S} AS stalled_s, consumer_s, client_lag_s, "
+    "server_queue_s AS queue_s, server_prefill_s AS prefill_s, server_ttft_s, "
     "h.outcome, limit_hit"
 )
 _WORKS: Final = "i AS trajectory, span_id, work, start_s AS started_s, w.duration_s, w.outcome"

@@ -1,16 +1,25 @@
 """OTLP in protobuf: the bytes of an export request to span records, by the rules of the JSON way.
 
-The official classes parse; everything after that is ours. Both encodings of the same spans give the same records.
+A usual request is parsed only as far as its spans (`wire`), and what was read lately is looked up by its bytes. A
+request in which anything is unusual is parsed by the official classes, as a whole; both ways give the same for the
+same bytes, and both encodings of the same spans give the same records.
 """
 
 import base64
 import itertools
+from collections.abc import Sequence
+from itertools import repeat
+from operator import attrgetter, gt
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope, KeyValue
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as OfficialSpan
+from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-from hopbudget.store import caps, sampling
+from hopbudget.store import caps, sampling, wire
 from hopbudget.store.content import PARAMETERS, is_content, is_content_event, safe_status
 from hopbudget.store.spans import Attributes, Decoded, Event, Span, Value
 from hopbudget.store.tolerant import DEEPEST, INT64_MOST, KINDS, STATUSES, BadSpanError, Counter, hide_parameters
@@ -21,6 +30,187 @@ _NO_SPAN: Final = bytes(8)
 
 def decode(body: bytes) -> Decoded:
     """The spans of one export request. Raises ValueError where the bytes are no such request."""
+    return decode_usual(body) or _decode_any(body)
+
+
+# --- a usual request -------------------------------------------------------------------------------------------
+
+
+class _UnusualError(Exception):
+    """Something that only the official classes can judge."""
+
+
+_FIELDS: Final = attrgetter(
+    *("trace_id", "span_id", "parent_span_id", "name", "kind", "start_time_unix_nano", "end_time_unix_nano"),
+    *("status", "attributes", "events", "dropped_events_count", "trace_state"),
+)
+
+
+def decode_usual(body: bytes) -> Decoded | None:
+    """The spans of one request, or of several one after the other; None if anything in them is unusual."""
+    counter = Counter()
+    raws: list[Any] = []
+    resources: list[Attributes] = []
+    scopes: list[str] = []
+    try:
+        for resource_spans in wire.Request.FromString(body).resource_spans:
+            resource = _resource(resource_spans.resource, counter)
+            for scope_spans in resource_spans.scope_spans:
+                spans = scope_spans.spans
+                raws += spans
+                resources += repeat(resource, len(spans))
+                scopes += repeat(_scope(scope_spans.scope), len(spans))
+        return Decoded(_spans(raws, resources, scopes, counter) if raws else [], [], counter.dropped)
+    except (DecodeError, _UnusualError):
+        return None
+
+
+def _spans(raws: Sequence[Any], resources: Sequence[Attributes], scopes: Sequence[str], counter: Counter) -> list[Span]:
+    """The same field of all of them at a time."""
+    fields = zip(*map(_FIELDS, raws), strict=True)
+    trace_ids, span_ids, parent_ids, names, kinds, starts, ends, statuses, lists, events, lost, states = fields
+    _check_ids({*trace_ids}, _NO_TRACE)
+    _check_ids({*span_ids}, _NO_SPAN)
+    _check_ids({*parent_ids} - {b""}, _NO_SPAN)
+    if (
+        any(map(gt, starts, ends))
+        or not min(starts)
+        or max(ends) > INT64_MOST
+        or min(kinds) < 0
+        or max(kinds) >= len(KINDS)
+    ):
+        raise _UnusualError
+    attributes = [_list(tuple(pairs), counter) for pairs in lists]
+    if any(states):
+        attributes = [sampling.noted(*each) if each[1] else each[0] for each in zip(attributes, states, strict=True)]
+    said = [_UNSET if not status else _status(status) for status in statuses]
+    return list(
+        map(
+            Span,
+            [trace_id.hex() for trace_id in trace_ids],
+            [span_id.hex() for span_id in span_ids],
+            [parent_id.hex() or None for parent_id in parent_ids],
+            names,
+            kinds,
+            starts,
+            ends,
+            [code for code, _ in said],
+            [text for _, text in said],
+            scopes,
+            resources,
+            attributes,
+            [_events(_parsed_events(some), counter) if some else None for some in events],
+            lost,
+        )
+    )
+
+
+def _check_ids(ids: set[bytes], zeros: bytes) -> None:
+    if {*map(len, ids)} - {len(zeros)} or zeros in ids:
+        raise _UnusualError
+
+
+def _parsed_events(events: Sequence[bytes]) -> list[Any]:
+    return [OfficialSpan.Event.FromString(event) for event in events]
+
+
+# --- what is said again and again ------------------------------------------------------------------------------
+
+_KNOWN_MOST: Final = 4_096
+_PAIRS_MOST: Final = 16_384
+_LONGEST: Final = 96
+"""Bytes of an attribute, and a quarter of those of a resource, that are remembered."""
+_UNSET: Final = (0, None)
+_CONTENT: Final = ("", None)
+"""In the place of an attribute that is dropped, and counted."""
+
+_lists: Final[dict[tuple[bytes, ...], Attributes]] = {}
+"""Lists of texts that came lately: those of roots and tools are mostly the same. Shared, so never changed."""
+_pairs: Final[dict[bytes, tuple[str, Value]]] = {}
+_resources: Final[dict[bytes, Attributes]] = {}
+_scopes: Final[dict[bytes, str]] = {}
+
+
+def _list(pairs: tuple[bytes, ...], counter: Counter) -> Attributes:
+    """The attributes of such a list; shared with other spans, so never changed."""
+    found = _lists.get(pairs)
+    if found is not None:
+        return found
+    if len(pairs) > caps.MOST_ATTRIBUTES:
+        raise _UnusualError
+    known = list(map(_pairs.get, pairs))
+    if None in known:
+        return _new_list(pairs, counter)
+    out: Attributes = dict(known)  # type: ignore[arg-type]
+    if PARAMETERS in out:
+        hide_parameters(out)
+    elif {*map(type, out.values())} == {str}:
+        _remember(_lists, pairs, out, _KNOWN_MOST)
+    return out
+
+
+def _new_list(pairs: tuple[bytes, ...], counter: Counter) -> Attributes:
+    out: Attributes = {}
+    for pair in pairs:
+        name, value = _pairs.get(pair) or _pair(pair)
+        if value is not None:
+            out[name] = value
+        elif not name:
+            counter.dropped += 1
+    if PARAMETERS in out:
+        hide_parameters(out)
+    return out
+
+
+def _pair(text: bytes) -> tuple[str, Value | None]:
+    """Name and value of an attribute, remembered if it is short, not content and likely to come again."""
+    pair = KeyValue.FromString(text)
+    name: str = pair.key
+    if not 0 < len(name) <= caps.LONGEST_NAME:
+        raise _UnusualError
+    if is_content(name):
+        return _CONTENT
+    value = _plain(pair.value)
+    if len(text) <= _LONGEST and type(value) in {str, int, bool}:
+        _remember(_pairs, text, (name, value), _PAIRS_MOST)
+    return name, value
+
+
+def _resource(text: bytes, counter: Counter) -> Attributes:
+    found = _resources.get(text)
+    if found is None:
+        before = counter.dropped
+        found = _attributes(Resource.FromString(text).attributes, counter)
+        if counter.dropped == before and len(text) <= 4 * _LONGEST:
+            _remember(_resources, text, found, _KNOWN_MOST)
+    return found
+
+
+def _scope(text: bytes) -> str:
+    found = _scopes.get(text)
+    if found is None:
+        found = InstrumentationScope.FromString(text).name
+        if len(text) <= _LONGEST:
+            _remember(_scopes, text, found, _KNOWN_MOST)
+    return found
+
+
+def _status(text: bytes) -> tuple[int, str | None]:
+    status = Status.FromString(text)
+    code = status.code if 0 <= status.code < len(STATUSES) else 0
+    return code, safe_status(status.message) if status.message else None
+
+
+def _remember(known: dict[Any, Any], key: object, value: object, most: int) -> None:
+    if len(known) >= most:
+        known.clear()
+    known[key] = value
+
+
+# --- any request -----------------------------------------------------------------------------------------------
+
+
+def _decode_any(body: bytes) -> Decoded:
     try:
         request = ExportTraceServiceRequest.FromString(body)
     except DecodeError as error:
@@ -42,12 +232,12 @@ def decode(body: bytes) -> Decoded:
 
 def _span(raw: Any, resource: Attributes, scope: str, counter: Counter) -> Span:
     trace_id, span_id, parent_id = raw.trace_id, raw.span_id, raw.parent_span_id
-    _check_id(trace_id, _NO_TRACE, "trace id")
-    _check_id(span_id, _NO_SPAN, "span id")
+    _judge_id(trace_id, _NO_TRACE, "trace id")
+    _judge_id(span_id, _NO_SPAN, "span id")
     if not parent_id.strip(b"\0"):
         parent_id = b""
     else:
-        _check_id(parent_id, _NO_SPAN, "parent span id")
+        _judge_id(parent_id, _NO_SPAN, "parent span id")
     start_ns, end_ns = raw.start_time_unix_nano, raw.end_time_unix_nano
     for at_ns, what in ((start_ns, "start"), (end_ns, "end")):
         if not at_ns:
@@ -78,7 +268,7 @@ def _span(raw: Any, resource: Attributes, scope: str, counter: Counter) -> Span:
     )
 
 
-def _check_id(given: bytes, zeros: bytes, what: str) -> None:
+def _judge_id(given: bytes, zeros: bytes, what: str) -> None:
     if len(given) != len(zeros):
         raise BadSpanError(f"bad {what} of {len(given)} bytes: {len(zeros)} are expected" if given else f"no {what}")
     if given == zeros:

@@ -1,6 +1,6 @@
 """What can be asked of an open store. Every value is a parameter; nothing here writes."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -16,6 +16,7 @@ __all__ = [
     "profile",
     "report",
     "report_by",
+    "started",
     "trajectory",
     "trajectory_rows",
     "workloads",
@@ -42,6 +43,26 @@ def workloads(con: duckdb.DuckDBPyConnection, where: Where | None = None) -> lis
     ).fetchall()
     rooted = [(workload, n) for workload, n, whole in found if whole]
     return rooted or [(workload, n) for workload, n, _ in found]
+
+
+class Started(NamedTuple):
+    """How many trajectories, and when the first and the last of them started (to the minute, UTC)."""
+
+    n: int
+    first: str | None
+    last: str | None
+
+
+def started(con: duckdb.DuckDBPyConnection, where: Where) -> Started:
+    """Of the trajectories that the filter leaves."""
+    chosen = condition(where)
+    minute = "'%Y-%m-%d %H:%M'"
+    ((n, first, last),) = con.execute(
+        f"SELECT count(*), strftime(min(started_at), {minute}), strftime(max(started_at), {minute}) "
+        f"FROM trajectories t WHERE {chosen.sql}",
+        chosen.parameters,
+    ).fetchall()
+    return Started(n, first, last)
 
 
 def trajectory_rows(

@@ -3,7 +3,7 @@
 wait for the first token = queue + prefill + outside the server; writing = decode + delivery.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import duckdb
@@ -50,8 +50,16 @@ def _rest(whole_s: float | None, part_s: float | None) -> float | None:
     return max(0.0, whole_s - part_s)
 
 
+def _p95(ordered: Sequence[float]) -> float:
+    """Linear-interpolated, as every plain quantile of a report."""
+    place = 0.95 * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+
+
 def over_many(con: duckdb.DuckDBPyConnection, where: Where) -> dict[str, Any] | None:
-    """Sums and p95 of the parts over the hops of which both sides told; None if there is no such hop."""
+    """Sums and p95 of the parts over hops that came well and of which both sides told; None if there is none."""
     chosen = condition(where)
     columns = "h.hop, h.visit, h.ttft_s, h.duration_s, server_ttft_s, server_queue_s, server_prefill_s, server_decode_s"
     cursor = con.execute(
@@ -69,6 +77,5 @@ def over_many(con: duckdb.DuckDBPyConnection, where: Where) -> dict[str, Any] | 
     for name in PARTS:
         values = sorted(found[name] for found in known if found[name] is not None)
         if values:
-            at_p95 = min(len(values) - 1, int(0.95 * len(values)))
-            parts[name] = {"n": len(values), "sum": sum(values), "p95": values[at_p95]}
+            parts[name] = {"n": len(values), "sum": sum(values), "p95": _p95(values)}
     return {"hops": len(known), "contradicting": len(splits) - len(known), "parts": parts}

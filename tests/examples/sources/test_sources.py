@@ -3,9 +3,11 @@
 Each agent has two hops that call a tool, and an answer that streams.
 """
 
+import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -66,6 +68,18 @@ SOURCES = (
     Source("openai_agents_genai", "agent_openai_agents", ATTRIBUTE, tools=TOOLS),
     Source("smolagents", "agent_smolagents", streams=False, tools=("weather", "weather")),
     Source("litellm", "agent_litellm", counts_itself=True),
+    Source("adk", "agent_adk", streams=False, tools=TOOLS),
+    Source("any_agent", "agent_any_agent", streams=False, tools=TOOLS),
+    Source(
+        *("langsmith", "agent_langgraph", None, (False, False, False)),
+        streams=False,
+        tools=("tools", "weather", "tools", "trains"),
+    ),
+    Source("openai_v2", CHAT, None, UNASKED, streams=False),
+    Source("strands", "agent_strands", "gen_ai.server.time_to_first_token", tools=TOOLS),
+    Source("vercel_ai", "agent_vercel_ai", "gen_ai.client.operation.time_to_first_chunk", tools=TOOLS),
+    Source("vercel_ai_6", "agent_vercel_ai", "ai.response.msToFirstChunk", tools=TOOLS),
+    Source("claude_code", "claude_code", "ttft_ms", tools=("Glob", "Grep")),
 )
 
 
@@ -158,35 +172,68 @@ def test_capture_of_ours_on_top_of_three_others_is_still_one_hop_a_call(
     assert {hop["ttft_source"] for hop in streamed} == {"first_token"}
 
 
+class Page(NamedTuple):
+    """The code of a page, and what comes of it."""
+
+    source: str
+    agent: str | None = None
+    """What runs after it, where the page only sets up."""
+    trajectories: int = 1
+    hops: int = 3
+    block: int = 0
+    settings: Mapping[str, str] = MappingProxyType({})
+
+
+LANGFUSE = MappingProxyType(
+    {"LANGFUSE_PUBLIC_KEY": "pk", "LANGFUSE_SECRET_KEY": "sk", "LANGFUSE_HOST": "http://127.0.0.1:9"}
+)
 PAGES = {
-    "langfuse": "langfuse",
-    "langgraph": "langgraph",
-    "logfire": "logfire",
-    "openai-agents": "openai_agents_genai",
-    "openllmetry": "openllmetry",
-    "phoenix": "openinference",
-    "pydantic-ai": "pydantic_ai",
+    "langfuse": Page("langfuse", CHAT, trajectories=3, settings=LANGFUSE),
+    "langgraph": Page("langgraph", hops=2),
+    "logfire": Page("logfire", CHAT, trajectories=3),
+    "openai-agents": Page("openai_agents_genai", "agent_openai_agents"),
+    "openllmetry": Page("openllmetry", CHAT, trajectories=3),
+    "phoenix": Page("openinference", CHAT, trajectories=3),
+    "pydantic-ai": Page("pydantic_ai", "agent_pydantic_ai"),
+    "vercel-ai": Page("vercel_ai", hops=2),
+    "own-spans, adk": Page("adk", "agent_adk"),
+    "own-spans, any-agent": Page("any_agent", "agent_any_agent"),
+    "own-spans, strands": Page("strands", "agent_strands"),
+    "vercel-ai, before 7": Page("vercel_ai_6", hops=1, block=1),
 }
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_python_of_a_page_runs_as_it_stands(
-    page: str,
+@pytest.mark.parametrize("name", PAGES)
+def test_the_code_of_a_page_does_what_the_page_says_as_it_stands(
+    name: str,
+    script: Callable[..., list[Any]],
     source_environment: Callable[[str], Path],
     variables: Callable[..., dict[str, str]],
+    serve: Callable[[Path], Any],
+    look: Callable[..., Any],
     endpoint: Any,
     tmp_path: Path,
 ) -> None:
-    text = (ROOT / "docs" / "sources" / f"{page}.md").read_text()
-    code = text.partition("```python\n")[2].partition("```")[0]
-    commands = source_environment(PAGES[page])
-    done = subprocess.run(
-        [commands / "python", "-c", code],
-        cwd=tmp_path,
-        env=variables(commands, endpoint) | {"OTEL_EXPORTER_OTLP_TIMEOUT": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    page = PAGES[name]
+    text = (ROOT / "docs" / "sources" / f"{name.partition(',')[0]}.md").read_text()
+    code = re.findall(r"^```(?:python|javascript)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[page.block]
+    if page.agent:
+        code += f"import runpy\nrunpy.run_module({page.agent!r}, run_name='__main__')\n"
+    store = tmp_path / "traces.duckdb"
+    with serve(store) as receiver:
+        settings = variables(source_environment(page.source), endpoint) | page.settings
+        settings |= {"PYTHONPATH": str(ROOT / "examples"), "OTEL_EXPORTER_OTLP_ENDPOINT": receiver}
+        del settings["OPENAI_AGENTS_DISABLE_TRACING"], settings["OTEL_TRACES_EXPORTER"]
+        done = subprocess.run(
+            script(page.source, code.replace("http://127.0.0.1:4318", receiver), tmp_path),
+            cwd=tmp_path,
+            env=settings,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
     assert done.returncode == 0, done.stderr[-2000:]
+    seen = look(store, [])
+    assert (len(seen.trajectories), len(seen.hops)) == (page.trajectories, page.hops)
+    assert {hop["outcome"] for hop in seen.hops} == {"ok"}

@@ -183,5 +183,22 @@ def litellm(agent: str) -> None:
         run(agent)
 
 
+def framework(agent: str) -> None:
+    """A framework that makes spans of its own with whatever provider is set: ADK, any-agent, LangSmith, Strands."""
+    provider()
+    run(agent)
+
+
+adk = any_agent = langsmith = strands = framework
+
+
+def openai_v2(agent: str) -> None:
+    """OpenTelemetry's instrumentation of the OpenAI client under its earlier name."""
+    from opentelemetry.instrumentation.openai_v2 import OpenAIInstrumentor
+
+    OpenAIInstrumentor().instrument(tracer_provider=provider())
+    run_in_span(agent)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](sys.argv[2])

@@ -96,3 +96,72 @@ def test_its_failure_is_one_failed_hop_with_the_clients_attempts(
         library.completion("openai/m", MESSAGES)
     assert recorded.tree() == "chat m 0-4000 failed InternalServerError"
     assert recorded.attributes()["hopbudget.attempts"] == 3
+
+
+# What its own transport sends ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def transport(openai_client: Any, time: Any) -> Iterator[Any]:
+    """A stand-in for litellm whose own transport keeps the headers that it sends."""
+    handlers = ModuleType("litellm.llms.custom_httpx.http_handler")
+    litellm = ModuleType("litellm")
+    litellm.sent = []  # type: ignore[attr-defined]
+    litellm.headers = None  # type: ignore[attr-defined]
+
+    class HTTPHandler:
+        def post(self, url: str, data: Any = None, headers: Any = None, stream: bool = False) -> Any:
+            litellm.sent.append(headers)  # type: ignore[attr-defined]
+            return {"choices": [{"message": {}, "finish_reason": "stop"}], "usage": {"completion_tokens": 3}}
+
+    class AsyncHTTPHandler:
+        async def post(self, url: str, data: Any = None, headers: Any = None) -> Any:
+            return HTTPHandler().post(url, data, headers)
+
+    def completion(model: str, messages: Any, **more: Any) -> Any:
+        return HTTPHandler().post("http://server:1/v1", messages, litellm.headers)  # type: ignore[attr-defined]
+
+    async def acompletion(model: str, messages: Any, **more: Any) -> Any:
+        return await AsyncHTTPHandler().post(url="http://server:1/v1", headers=litellm.headers)  # type: ignore[attr-defined]
+
+    handlers.HTTPHandler, handlers.AsyncHTTPHandler = HTTPHandler, AsyncHTTPHandler  # type: ignore[attr-defined]
+    litellm.completion, litellm.acompletion = completion, acompletion  # type: ignore[attr-defined]
+    litellm.handler = HTTPHandler  # type: ignore[attr-defined]
+    hb.uninstrument()
+    modules = {"litellm": litellm, handlers.__name__: handlers}
+    sys.modules.update(modules)
+    plain = HTTPHandler.post
+    hb.instrument()
+    yield litellm
+    hb.uninstrument()
+    assert HTTPHandler.post is plain
+    for name in modules:
+        del sys.modules[name]
+
+
+async def test_its_own_transport_tells_the_server_whose_work_it_does(recorded: Any, transport: Any) -> None:
+    transport.completion("mistral/m", MESSAGES)
+    await transport.acompletion("mistral/m", MESSAGES)
+    told = {headers["traceparent"].split("-")[2] for headers in transport.sent}
+    assert told == {format(span.context.span_id, "016x") for span in recorded.spans}
+    assert len(told) == 2
+
+
+@pytest.mark.parametrize("given", [{"Traceparent": "mine"}, [("a", "b")]])
+def test_headers_of_the_senders_own_stay(given: Any, recorded: Any, transport: Any) -> None:
+    transport.headers = given
+    transport.completion("mistral/m", MESSAGES)
+    assert transport.sent == [given]
+
+
+def test_the_senders_headers_are_not_written_to(recorded: Any, transport: Any) -> None:
+    transport.headers = {"a": "b"}
+    transport.completion("mistral/m", MESSAGES)
+    assert transport.headers == {"a": "b"}
+    assert transport.sent[0]["a"] == "b"
+
+
+def test_what_else_it_sends_is_no_request_to_a_model(recorded: Any, transport: Any) -> None:
+    with hb.trajectory("agent"), hb.hop("plan"):
+        transport.handler().post("http://elsewhere/")
+    assert transport.sent == [None]

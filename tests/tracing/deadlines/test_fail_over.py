@@ -593,7 +593,7 @@ def test_outside_of_a_hop_it_is_one(recorded: Any, virtually: Virtually) -> None
 
 
 def test_the_hops_own_limits_hold_over_both_attempts(recorded: Any, virtually: Virtually) -> None:
-    first, second = Endpoint("a", NEVER), Endpoint("b", NEVER)
+    first, second = Endpoint("a", NEVER, headers_s=0.1), Endpoint("b", NEVER, headers_s=NEVER)
 
     @hb.hop("answer", first_token_s=1.5, enforce="deadline")
     async def answer() -> AsyncIterator[Any]:
@@ -601,8 +601,9 @@ def test_the_hops_own_limits_hold_over_both_attempts(recorded: Any, virtually: V
             yield chunk
 
     async def main() -> None:
-        with pytest.raises(FirstTokenTimeout):
+        with pytest.raises(FirstTokenTimeout) as late:
             await read(answer())
+        assert "1 chunks without a token of the primary, no response of the secondary" in str(late.value)
         assert loop_s() == pytest.approx(1.5, abs=0.01)
         assert first.open_now == second.open_now == 0
 

@@ -175,7 +175,7 @@ async def test_the_deadline_where_it_is_enforced_ends_all(calls: Calls, real_tim
     real_time(0.02, mode=mode)
     with pytest.raises(CompletionTimeout) as caught:
         await of(calls.call("a"), calls.call("b", cleanup=1))
-    assert caught.value.limit == "deadline"
+    assert (caught.value.limit, caught.value.capped) == ("completion", True)
     assert caught.value.budget_s == pytest.approx(0.02, abs=0.005)
     assert calls.ended == {"a": "cancelled", "b": "cancelled"}
     assert others() == 0
@@ -189,6 +189,39 @@ async def test_the_deadline_ends_those_that_go_on_after_others_have_ended_well(c
     with pytest.raises(CompletionTimeout):
         await waiting
     assert calls.ended == {"a": "done", "b": "cancelled"}
+
+
+@pytest.mark.parametrize("of", [hb.all_of, hb.first_of])
+def test_hops_that_the_deadline_falls_in_are_recorded_and_told_of_as_that(
+    virtually: Any, recorded: Any, of: Any
+) -> None:
+    @hb.hop("ask")
+    async def ask() -> None:
+        await asyncio.sleep(60)
+
+    @hb.trajectory("agent", deadline_s=2.0, enforce="deadline")
+    async def agent() -> None:
+        await of(ask(), ask(), asyncio.sleep(60))
+
+    with pytest.raises(CompletionTimeout) as caught:
+        virtually(agent())
+    assert (caught.value.hop, caught.value.capped) == ("ask", True)
+    hops = [found for found in (dict(span.attributes or {}) for span in recorded.spans) if "hopbudget.hop" in found]
+    assert [(found["hopbudget.outcome"], found["hopbudget.limit_hit"]) for found in hops] == [
+        ("timed_out", "completion")
+    ] * 2
+
+
+@pytest.mark.parametrize("of", [hb.all_of, hb.first_of])
+def test_where_no_hop_was_waited_for_the_trajectory_is_marked(virtually: Any, recorded: Any, of: Any) -> None:
+    @hb.trajectory("agent", deadline_s=2.0, enforce="deadline")
+    async def agent() -> None:
+        await of(asyncio.sleep(60), asyncio.sleep(50))
+
+    with pytest.raises(CompletionTimeout, match="fell in its work"):
+        virtually(agent())
+    root = dict(recorded.spans[-1].attributes or {})
+    assert (root["hopbudget.outcome"], root["hopbudget.decisions"]) == ("timed_out", ("deadline",))
 
 
 async def test_a_deadline_that_is_only_observed_ends_nothing(calls: Calls, real_time: Run) -> None:

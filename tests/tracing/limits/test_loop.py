@@ -180,6 +180,17 @@ def test_it_says_so_when_the_loop_was_blocked(held: Any, jumping: Any) -> None:
     assert "0.60 s late, because the event loop was blocked" in str(error)
 
 
+def test_it_says_so_too_where_the_deadline_passed_in_front_of_a_hop(held: Any, jumping: Any) -> None:
+    @hb.trajectory("agent", deadline_s=1.0, enforce="deadline")
+    async def blocked() -> None:
+        jumping.block(1600)
+        async with hb.hop("late"):
+            pass
+
+    error, _ = held(blocked())
+    assert (error.hop, error.client_lag, error.late_s) == ("late", True, pytest.approx(0.6))
+
+
 def test_the_exception_says_which_limit_how_long_and_what_had_come(held: Any, chunk: Any, stream: Any) -> None:
     async def read() -> None:
         with held_hop(stall_s=1.0):

@@ -1,0 +1,1 @@
+"""What belongs together: runs and folds, sessions, conversations, classes."""

@@ -1,0 +1,1 @@
+"""Statistics that know nothing of agents: quantiles, intervals, clustered means, scores."""

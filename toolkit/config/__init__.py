@@ -1,0 +1,1 @@
+"""`hopbudget.toml` and where things are."""

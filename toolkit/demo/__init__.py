@@ -1,0 +1,1 @@
+"""The demos, their agents, and sample data."""

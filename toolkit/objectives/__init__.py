@@ -1,0 +1,1 @@
+"""Objectives against what a store holds: verdicts, proposals, alerts."""

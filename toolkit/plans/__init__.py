@@ -1,0 +1,1 @@
+"""Plans: made, written, learned again, scored and watched."""

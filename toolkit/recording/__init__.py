@@ -1,0 +1,1 @@
+"""From a program's spans to the spool: `hopbudget trace`, adopting, encoding, exporting."""

@@ -1,0 +1,197 @@
+"""`hopbudget trace`: run a program unchanged, and record its model calls into the local store.
+
+The program runs as a child with one folder in front of its search path, whose `sitecustomize` begins the recording in
+it and in every Python process it starts. The run of the whole program is one span of this process: what nothing else
+encloses belongs to it.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+
+from hopbudget.errors import Exit, UserError
+from hopbudget.recording.export import SpoolProcessor
+from hopbudget.store import queries
+from hopbudget.store.duck import Store
+from hopbudget.store.narrow import Where
+from hopbudget.store.spool import spool_folder
+from hopbudget.tracing import propagate
+from hopbudget.tracing import vocabulary as v
+
+SHIM: Final = Path(__file__).resolve().parents[1] / "launch"
+_STORE: Final = "HOPBUDGET_TRACE_STORE"
+_NAME: Final = "HOPBUDGET_TRACE_NAME"
+_TRAJECTORY: Final = "HOPBUDGET_TRACE_TRAJECTORY"
+_FORWARDED: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+def trace_command(command: Sequence[str], store: Path, trajectory: str | None) -> int:
+    """Run the command and return its exit code (128 + n where signal n ended it), as a shell would.
+
+    Raises UserError for a command that can't be run, and for a trajectory that is not `module:function`.
+    """
+    if trajectory is not None and not all(trajectory.partition(":")):
+        raise UserError(f"--trajectory wants module:function, not {trajectory!r}", Exit.USAGE)
+    program = list(command)
+    found = shutil.which(program[0])
+    if found is None:
+        raise UserError(f"no command {program[0]!r} here; give the program as you start it: -- python agent.py")
+    store = store.absolute()
+    _check(store)
+    if trajectory is not None:
+        program = with_trajectory(program, trajectory)
+    name = name_of(command)
+    began_s = time.time()
+    with _whole_run(name, store) as span:
+        code = _run(program, environment(os.environ, name, store, trajectory))
+        if code:
+            span.set_attributes({v.OUTCOME: "failed", v.ERROR_TYPE: f"exit {code}"})
+            span.set_status(Status(StatusCode.ERROR))
+        else:
+            span.set_attribute(v.OUTCOME, "ok")
+    for line in (summary(store), *never_ran(store, trajectory, began_s)):
+        print(line, file=sys.stderr)  # noqa: T201
+    return code
+
+
+def _check(store: Path) -> None:
+    """UserError where nothing could be recorded, before the program runs in vain."""
+    try:
+        spool_folder(store).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"Nothing can be recorded beside {store} ({error.strerror or error}). Name another place with --store.",
+            Exit.ENVIRONMENT,
+        ) from error
+    if store.exists():
+        with Store(store).reading():
+            pass
+
+
+def environment(base: Mapping[str, str], name: str, store: Path, trajectory: str | None) -> dict[str, str]:
+    """The environment the program runs in: as it is, and what the shim reads."""
+    variables = propagate.environment(base)
+    path = variables.get("PYTHONPATH")
+    variables["PYTHONPATH"] = f"{SHIM}{os.pathsep}{path}" if path else str(SHIM)
+    variables[_STORE] = str(store)
+    variables[_NAME] = name
+    if trajectory is not None:
+        variables[_TRAJECTORY] = trajectory
+    return variables
+
+
+def name_of(command: Sequence[str]) -> str:
+    """What a run of the command is called: its script's or module's name, else the command's."""
+    words = iter(command[1:])
+    if Path(command[0]).name.startswith("python"):
+        for word in words:
+            if word == "-m":
+                return next(words, "-m")
+            if word in {"-W", "-X"}:
+                next(words, None)
+            elif not word.startswith("-"):
+                return Path(word).stem
+    return Path(command[0]).stem
+
+
+def with_trajectory(command: Sequence[str], trajectory: str) -> list[str]:
+    """The command, run by `hopbudget.recording.scripts` if the function is in the very script that it names.
+
+    A script is no module that could be waited for: it is `__main__`, and runs at once.
+    """
+    module = trajectory.partition(":")[0]
+    program = list(command)
+    if not Path(program[0]).name.startswith("python"):
+        return program
+    for at, word in enumerate(program[1:], start=1):
+        if word in {"-m", "-c"}:
+            break
+        if word.endswith(".py") and not word.startswith("-"):
+            if module in {Path(word).stem, "__main__"}:
+                program[at:at] = ["-m", "hopbudget.recording.scripts"]
+            break
+    return program
+
+
+def summary(store: Path) -> str:
+    """How much was recorded, and what to type next. Reading it brings the store up to date."""
+    counts = Store(store).drain()
+    if not counts.hops:
+        return (
+            "hopbudget: no model call was seen (openai, anthropic and litellm clients are); see hopbudget trace --help"
+        )
+    where = "" if store == Path("traces.duckdb").absolute() else f" {_short(store)}"
+    trajectories = _number(counts.trajectories, "trajectory", "trajectories")
+    hops = _number(counts.hops, "hop", "hops")
+    return f"hopbudget: {trajectories}, {hops} recorded; next: hopbudget report{where}"
+
+
+def never_ran(store: Path, trajectory: str | None, since_s: float) -> list[str]:
+    """What to say where a function was named as the trajectory and none of it was recorded since then."""
+    if trajectory is None:
+        return []
+    module, _, function = trajectory.partition(":")
+    if store.exists():
+        with Store(store).reading() as con:
+            if queries.workloads(con, Where(workload=function, since_s=since_s)):
+                return []
+    return [
+        f"hopbudget: no trajectory of {trajectory} was recorded: {function} never ran, or the program knows its module "
+        f"by another name than {module!r}."
+    ]
+
+
+def _number(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def _short(path: Path) -> str:
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+@contextmanager
+def _whole_run(name: str, store: Path) -> Iterator[Span]:
+    """A span for as long as the program runs, written to the store's spool at its end."""
+    processor = SpoolProcessor(spool_folder(store))
+    provider = TracerProvider(resource=Resource.create({SERVICE_NAME: name}), shutdown_on_exit=False)
+    provider.add_span_processor(processor)
+    tracer = provider.get_tracer(v.SCOPE_NAME)
+    with tracer.start_as_current_span(
+        name,
+        kind=SpanKind.INTERNAL,
+        attributes={v.WORKLOAD: name},
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as span:
+        yield span
+    processor.flush()
+
+
+def _run(command: list[str], variables: dict[str, str]) -> int:
+    child = subprocess.Popen(command, env=variables)
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        child.send_signal(number)
+
+    # What is typed at the keyboard reaches the child by itself.
+    before: dict[int, Any] = {number: signal.signal(number, forward) for number in _FORWARDED}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        code = child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return 128 - code if code < 0 else code

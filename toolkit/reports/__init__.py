@@ -1,0 +1,1 @@
+"""What the reading commands say of a store."""
