@@ -28,13 +28,20 @@ def open_app(store: Path, port: int) -> int:
     if not sys.stdout.isatty():
         command += ["--server.headless", "true"]
     served = subprocess.Popen(command, env=os.environ | {"HOPBUDGET_STORE": str(store.resolve())})
-    signal.signal(signal.SIGTERM, lambda *_: served.terminate())
+    told: list[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        told.append(number)
+        served.terminate()
+
+    signal.signal(signal.SIGTERM, end)
     try:
         code = served.wait()
     except KeyboardInterrupt:
         served.wait()
         return Exit.DONE
-    # Ended by our own SIGTERM handler: as the shell says it of us.
+    if told:  # as the shell says it of us, in whatever way the server then ended
+        return 128 + told[0]
     return 128 - code if code < 0 else code
 
 
