@@ -1,6 +1,7 @@
 """Usual trajectories, many at once, have the rows that each has by itself."""
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import duckdb
@@ -15,6 +16,7 @@ from hopbudget.store.spans import Attributes, Event, Span
 from hopbudget.store.tables import TABLES, fields_of, keys_of
 from hopbudget.tracing import vocabulary as v
 
+SETTLED: Mapping[str, int] = {}
 T0 = 1_700_000_000_000_000_000
 ROOT = "b" * 16
 
@@ -32,11 +34,11 @@ calls = st.fixed_dictionaries(
         "gen_ai.response.finish_reasons": st.sampled_from([["stop"], ["length"], "error"]),
         "gen_ai.conversation.id": st.sampled_from(["c", ""]),
         "error.type": st.sampled_from(["TimeoutError", "Boom"]),
+        "gen_ai.request.stream": st.booleans(),
+        "gen_ai.response.time_to_first_chunk": st.sampled_from([1e-9, 2e-6, 2.5, 99.0, -1.0, "soon"]),
     },
 )
 odd: list[Attributes] = [
-    chat | {"gen_ai.request.stream": True},
-    chat | {"gen_ai.response.time_to_first_chunk": 1e-9},
     chat | {"hopbudget.outcome": "timed_out"},
     chat | {"hopbudget.hop": "plan"},
     chat | {"llm.request.type": "chat", "traceloop.entity.name": "x"},
@@ -101,12 +103,13 @@ def trace(draw: st.DrawFn, number: int = 0) -> list[Span]:
         *(f"{number:032x}", ROOT, None, "root", 1, start, max(start, end), draw(st.sampled_from([0, 0, 1, 2])), None),
         *(scope, resource, draw(roots)),
     )
-    spans.insert(draw(st.sampled_from([0, len(spans)])), root)
+    if not spans or draw(st.sampled_from([True, True, True, False])):
+        spans.insert(draw(st.sampled_from([0, len(spans)])), root)
     return spans
 
 
-def by_itself(traces: list[list[Span]], table: str) -> list[Any]:
-    return list(map(msgspec.structs.astuple, getattr(facts.of_traces(traces), table)))
+def by_itself(traces: list[list[Span]], table: str, settles: Mapping[str, int]) -> list[Any]:
+    return list(map(msgspec.structs.astuple, getattr(facts.of_traces(traces, settles), table)))
 
 
 def at_once(found: sequences.Found, table: str) -> list[Any]:
@@ -118,28 +121,35 @@ def at_once(found: sequences.Found, table: str) -> list[Any]:
     return list(zip(*lists, strict=True))
 
 
-def find(traces: list[list[Span]]) -> sequences.Found:
+def find(traces: list[list[Span]], settles: Mapping[str, int] = SETTLED) -> sequences.Found:
     spans = [span for one in traces for span in one]
     fields = fields_of(spans)
-    return sequences.find(spans, fields, keys_of(fields), list(map(len, traces)))
+    return sequences.find(spans, fields, keys_of(fields), list(map(len, traces)), settles)
 
 
 several = st.integers(1, 6).flatmap(lambda count: st.tuples(*map(trace, range(count)))).map(list)
+some_settle = st.dictionaries(st.integers(0, 5).map(lambda number: f"{number:032x}"), st.just(T0 + 5))
 
 
 @settings(deadline=None, max_examples=400)
-@given(several)
-def test_rows_of_many_at_once_are_those_of_each_by_itself(traces: list[list[Span]]) -> None:
-    found = find(traces)
+@given(several, some_settle)
+def test_rows_of_many_at_once_are_those_of_each_by_itself(traces: list[list[Span]], settles: Mapping[str, int]) -> None:
+    found = find(traces, settles)
     usual = [one for number, one in enumerate(traces) if number not in found.others]
     for table in TABLES:
-        assert at_once(found, table) == by_itself(usual, table)
+        assert at_once(found, table) == by_itself(usual, table, settles)
 
 
-def test_a_root_may_come_first_or_last() -> None:
+def test_a_root_may_come_first_or_last_or_later() -> None:
     first = make(0, "agent")
-    for spans in (first, [*first[1:], first[0]]):
-        assert find([spans]).others == []
+    for spans in (first, [*first[1:], first[0]], first[1:]):
+        assert find([spans], {first[0].trace_id: T0}).others == []
+
+
+def test_calls_may_stream() -> None:
+    root, call, tool = make(0, "agent")
+    call.attributes = call.attributes | {"gen_ai.request.stream": True, "gen_ai.response.time_to_first_chunk": 1e-9}
+    assert find([[root, call, tool]]).others == []
 
 
 def make(number: int, agent: str) -> list[Span]:
@@ -160,7 +170,7 @@ def make(number: int, agent: str) -> list[Span]:
 def test_a_batch_holds_the_rows_of_usual_and_of_other_trajectories(traces: list[list[Span]]) -> None:
     ready = make_ready([Part([span for one in traces for span in one])])
     for table in TABLES:
-        rows = by_itself(traces, table)
+        rows = by_itself(traces, table, SETTLED)
         assert sorted(read(ready.tables[table]) if table in ready.tables else [], key=str) == sorted(rows, key=str)
 
 

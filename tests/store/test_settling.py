@@ -74,6 +74,23 @@ def test_any_order_one_by_one_and_twice_gives_the_same_rows(
         assert rows.of(store, sql) == rows.of(whole, sql)
 
 
+def test_of_a_batch_that_overlaps_with_what_is_stored_only_the_new_spans_are_added(make: Any, store: Store) -> None:
+    tool = make.tool("find", 2, 3, parent="bot")
+    arrive(store, make, make.chat("a", 0, 2, parent="bot"), tool)
+    again = Part(make.spans(tool, make.agent("bot", 0, 9), stream(make, "b", 3, 9)), received_at_ns=NOW_NS)
+    counts = store.put(make_ready([again], NOW_NS), [])
+    assert (counts.spans, counts.duplicates, counts.trajectories, counts.hops, counts.works) == (2, 1, 0, 1, 0)
+
+
+def test_what_has_no_stream_is_settled_with_the_rows_it_had(make: Any, store: Store, rows: Any) -> None:
+    sql = "SELECT * EXCLUDE (settles_at) FROM trajectories JOIN hops USING (trace_id)"
+    arrive(store, make, make.agent("bot", 0, 9), make.chat("a", 0, 2, parent="bot"))
+    before = rows.of(store, sql)
+    assert store.settle(NOW_NS + QUIET_NS) == 1
+    assert state(store, rows) == [(True, True, None)]
+    assert rows.of(store, sql) == before
+
+
 def test_spans_of_agents_here_and_of_files_are_settled_at_once(make: Any, store: Store, rows: Any) -> None:
     store.put(make_ready([Part(make.spans(make.agent("bot", 0, 9), stream(make, "b", 2, 9)))], NOW_NS), [])
     assert state(store, rows) == [(True, True, make.span_id("b"))]

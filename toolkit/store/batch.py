@@ -8,9 +8,8 @@ from typing import Final, NamedTuple
 
 from hopbudget.store import facts, sequences
 from hopbudget.store.columns import Table
-from hopbudget.store.sequences import Rows
 from hopbudget.store.spans import Span
-from hopbudget.store.tables import TABLES, field_columns, fields_of, keys_of, row_columns
+from hopbudget.store.tables import TABLES, Fields, Keys, field_columns, fields_of, keys_of, row_columns
 
 
 @dataclass(slots=True)
@@ -91,14 +90,27 @@ def make_ready(parts: Sequence[Part], now_ns: int = 0) -> Ready:
     counts = Counts(dropped_content=sum(part.dropped_content for part in parts))
     if not traces:
         return Ready({}, [], given, counts, settles)
-    spans = [span for trace in traces.values() for span in trace.values()]
-    fields = fields_of(spans)
+    whole = [list(trace.values()) for trace in traces.values()]
+    fields = fields_of([span for trace in whole for span in trace])
     keys = keys_of(fields)
-    usual = sequences.find(spans, fields, keys, list(map(len, traces.values())), settles)
-    whole = list(traces.values())
-    derived = facts.of_traces((list(whole[number].values()) for number in usual.others), settles)
-    tables = {"spans": field_columns(fields, keys)} | row_tables(derived, usual.rows)
+    tables = {"spans": field_columns(fields, keys)} | _row_tables(whole, fields, keys, settles)
     return Ready(tables, list(traces), given, counts, settles)
+
+
+def row_tables(traces: Sequence[Sequence[Span]], settles: Mapping[str, int]) -> dict[str, Table]:
+    """The columns of the rows of these traces, each given as its spans without duplicates; no tables of none."""
+    fields = fields_of([span for trace in traces for span in trace])
+    return _row_tables(traces, fields, keys_of(fields), settles)
+
+
+def _row_tables(
+    traces: Sequence[Sequence[Span]], fields: Fields, keys: Keys | None, settles: Mapping[str, int]
+) -> dict[str, Table]:
+    spans = [span for trace in traces for span in trace]
+    usual = sequences.find(spans, fields, keys, list(map(len, traces)), settles)
+    derived = facts.of_traces((traces[number] for number in usual.others), settles)
+    found = {table: (getattr(derived, table), usual.rows.get(table, {})) for table in TABLES}
+    return {table: row_columns(table, *some) for table, some in found.items() if any(some)}
 
 
 def _settles(parts: Sequence[Part], now_ns: int) -> dict[str, int]:
@@ -107,9 +119,3 @@ def _settles(parts: Sequence[Part], now_ns: int) -> dict[str, int]:
         if part.received_at_ns is not None and part.received_at_ns + QUIET_NS > now_ns:
             settles.update({span.trace_id: part.received_at_ns + QUIET_NS for span in part.spans})
     return settles
-
-
-def row_tables(derived: facts.Facts, usual: Rows = MappingProxyType({})) -> dict[str, Table]:
-    """The columns of derived rows, without tables of none."""
-    found = {table: (getattr(derived, table), usual.get(table, {})) for table in TABLES}
-    return {table: row_columns(table, *some) for table, some in found.items() if any(some)}

@@ -88,13 +88,15 @@ class Store:
 
         `now_ns` is the time since the Unix epoch, of the machine's clock unless it is given.
         """
+        from hopbudget.store.intake import paused_gc
+
         now_ns = time.time_ns() if now_ns is None else now_ns
         settled = 0
         while self.path is None or self.path.exists():
             with self.reading() as con:
                 if not due(con, now_ns, 1):
                     return settled
-            with self.writing() as con:
+            with paused_gc(), self.writing() as con:
                 traces = due(con, now_ns, _TRACES_A_TIME)
                 settle(con, traces)
                 settled += len(traces)

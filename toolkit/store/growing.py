@@ -1,18 +1,21 @@
 """What is new goes into the tables, inside the caller's transaction; traces that grew have their rows derived anew."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
 
 import duckdb
 
-from hopbudget.store import facts, schema
+from hopbudget.store import schema
 from hopbudget.store.batch import Counts, Ready, row_tables
 from hopbudget.store.schema import insert, read_spans
 from hopbudget.store.spans import Span
-from hopbudget.store.tables import TABLES, span_columns
+from hopbudget.store.tables import TABLES
 
 _Known = dict[str, set[str]]
 """Stored span ids by trace id."""
+_SETTLED: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 def insert_new(con: duckdb.DuckDBPyConnection, batches: Sequence[Ready]) -> list[Counts]:
@@ -33,16 +36,17 @@ def insert_new(con: duckdb.DuckDBPyConnection, batches: Sequence[Ready]) -> list
     return out
 
 
-def settle(con: duckdb.DuckDBPyConnection, trace_ids: list[str]) -> None:
-    """Derive the rows of these traces anew, now that nothing more is expected of them."""
-    traces: dict[str, list[Span]] = {}
-    for span in read_spans(con, trace_ids):
-        traces.setdefault(span.trace_id, []).append(span)
-    for table in TABLES:
-        with schema.traces(con, trace_ids) as condition:
-            con.execute(f"DELETE FROM {table} WHERE {condition}")
-    for table, columns in row_tables(facts.of_traces(traces.values())).items():
-        insert(con, table, columns)
+def settle(con: duckdb.DuckDBPyConnection, trace_ids: Sequence[str]) -> None:
+    """Decide what was left open of these traces, now that nothing more is expected of them.
+
+    Only which stream was the final one is; the rows of the others are what they will be.
+    """
+    with schema.traces(con, trace_ids) as condition:
+        con.execute(f"UPDATE trajectories SET settles_at = NULL WHERE {condition}")
+        sql = f"SELECT trace_id FROM hops WHERE {condition} GROUP BY trace_id HAVING bool_or(streamed)"
+        open_ones = [row[0] for row in con.execute(sql).fetchall()]
+    if open_ones:
+        _renew(con, open_ones)
 
 
 def due(con: duckdb.DuckDBPyConnection, now_ns: int, most: int) -> list[str]:
@@ -71,19 +75,27 @@ def _known_spans(con: duckdb.DuckDBPyConnection, trace_ids: set[str]) -> _Known:
 
 def _grow(con: duckdb.DuckDBPyConnection, ready: Ready, known: _Known, counts: Counts) -> None:
     """Add the new spans of known traces, and put the rows of these traces in the place of the old ones."""
-    given = read_spans(con, list(known), ready.tables["spans"])
-    new = [span for span in given if span.span_id not in known[span.trace_id]]
-    if not new:
+    grown = schema.insert_missing(con, ready.tables["spans"], known)
+    if not grown:
         return
-    whole: dict[str, list[Span]] = {span.trace_id: [] for span in new}
-    grown = list(whole)
+    counts.spans += sum(grown.values())
     schema.use_room_again(con, wanted=True)
-    for span in [*new, *read_spans(con, grown)]:
-        whole[span.trace_id].append(span)
+    for table, added in _renew(con, list(grown), ready.settles).items():
+        setattr(counts, table, getattr(counts, table) + added)
+
+
+def _renew(
+    con: duckdb.DuckDBPyConnection, trace_ids: Sequence[str], settles: Mapping[str, int] = _SETTLED
+) -> dict[str, int]:
+    """Put the rows of these traces in the place of the old ones; how many more they are, by table."""
+    whole: dict[str, list[Span]] = {}
+    for span in read_spans(con, trace_ids):
+        whole.setdefault(span.trace_id, []).append(span)
+    added = dict.fromkeys(TABLES, 0)
     for table in TABLES:
-        with schema.traces(con, grown) as condition:
+        with schema.traces(con, trace_ids) as condition:
             ((removed,),) = con.execute(f"DELETE FROM {table} WHERE {condition}").fetchall()
-            setattr(counts, table, getattr(counts, table) - removed)
-    tables = {"spans": span_columns(new)} | row_tables(facts.of_traces(whole.values(), ready.settles))
-    for table, columns in tables.items():
-        setattr(counts, table, getattr(counts, table) + insert(con, table, columns))
+            added[table] -= removed
+    for table, columns in row_tables(list(whole.values()), settles).items():
+        added[table] += insert(con, table, columns)
+    return added

@@ -5,7 +5,7 @@ keep the account of the spool. No key constrains them: the writer drops duplicat
 all the rest.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from hopbudget.errors import Exit, UserError
 from hopbudget.store import columns
 from hopbudget.store.arrow import Stream
 from hopbudget.store.columns import Table
-from hopbudget.store.spans import Attributes, Event, Span
+from hopbudget.store.spans import Event, Span
 from hopbudget.store.tables import COLUMNS, SPAN_COLUMNS
 
 _FIRST: Final = """
@@ -163,25 +163,28 @@ def _registered(con: duckdb.DuckDBPyConnection, name: str, table: Table) -> Iter
         con.unregister(name)
 
 
-def read_spans(con: duckdb.DuckDBPyConnection, trace_ids: Sequence[str], given: Table | None = None) -> list[Span]:
-    """The spans of some traces as they came, in order: stored ones, or those of columns made by `span_columns`."""
+def insert_missing(con: duckdb.DuckDBPyConnection, given: Table, known: Mapping[str, Set[str]]) -> dict[str, int]:
+    """Insert those spans of known traces (their ids by trace) that are not known; how many of each trace."""
+    pairs = [(trace_id, span_id) for trace_id, ids in known.items() for span_id in ids]
+    ids = {"id": columns.texts([trace_id for trace_id, _ in pairs]), "span": columns.texts([span for _, span in pairs])}
+    new = "trace_id IN (SELECT id FROM known) AND (trace_id, span_id) NOT IN (SELECT (id, span) FROM known)"
+    with _registered(con, "given", given), _registered(con, "known", ids):
+        grown = con.execute(f"SELECT trace_id, count(*) FROM given WHERE {new} GROUP BY trace_id").fetchall()
+        if grown:
+            con.execute(f"INSERT INTO spans ({', '.join(SPAN_COLUMNS)}) {_SELECT['spans']} WHERE {new}")
+    return dict(grown)
+
+
+def read_spans(con: duckdb.DuckDBPyConnection, trace_ids: Sequence[str]) -> list[Span]:
+    """The stored spans of some traces as they came, in order."""
     names = ", ".join(SPAN_COLUMNS)
     with traces(con, trace_ids) as condition:
-        if given is None:
-            rows = con.execute(f"SELECT {names} FROM spans WHERE {condition} ORDER BY rowid").fetchall()
-        else:
-            with _registered(con, "given", given):
-                rows = con.execute(f"SELECT {names} FROM given WHERE {condition}").fetchall()
-    resources: dict[str, Attributes] = {}
-    spans = []
-    for row in rows:
-        fields: dict[str, Any] = dict(zip(Span.__struct_fields__, row, strict=True))
-        resource_json = fields["resource"]
-        if resource_json not in resources:
-            resources[resource_json] = msgspec.json.decode(resource_json)
-        fields["resource"] = resources[resource_json]
-        fields["attributes"] = msgspec.json.decode(fields["attributes"])
-        if fields["events"] is not None:
-            fields["events"] = msgspec.json.decode(fields["events"], type=list[Event])
-        spans.append(Span(**fields))
-    return spans
+        rows = con.execute(f"SELECT {names} FROM spans WHERE {condition} ORDER BY rowid").fetchall()
+    if not rows:
+        return []
+    fields: dict[str, Any] = dict(zip(SPAN_COLUMNS, zip(*rows, strict=True), strict=True))
+    resources = {text: msgspec.json.decode(text) for text in {*fields["resource"]}}
+    fields["resource"] = map(resources.__getitem__, fields["resource"])
+    fields["attributes"] = map(msgspec.json.decode, fields["attributes"])
+    fields["events"] = [text and msgspec.json.decode(text, type=list[Event]) for text in fields["events"]]
+    return list(map(Span, *fields.values()))

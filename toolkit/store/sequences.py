@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hopbudget.store import outcomes, roots, shapes, usual
+from hopbudget.store import outcomes, roots, shapes, streams, usual
 from hopbudget.store.columns import Taken, Values, as_list
 from hopbudget.store.roots import Said
 from hopbudget.store.shapes import Shape
@@ -53,25 +53,30 @@ def find(
     if keys is None:
         return Found({}, list(range(len(sizes))))
     spread = usual.spread_out(spans, fields, keys, sizes)
-    found = usual.find(spread, settles)
-    return Found(_rows(spread, found) if len(found.roots) else {}, found.others)
+    found = usual.find(spread)
+    return Found(_rows(spread, found, settles) if len(found.roots) else {}, found.others)
 
 
-def _rows(spread: Spread, found: Usual) -> Rows:
-    said = _said(spread, found.roots)
+def _rows(spread: Spread, found: Usual, settles: Mapping[str, int]) -> Rows:
+    said = _said(spread, found)
+    settles_at = [settles.get(spread.spans[at].trace_id) for at in found.roots.tolist()]
     said["session"] = _sessions(spread, said["session"], found.hops)
     spans, shape_of = spread.taken(found.hops.at)
     how = _outcomes(spans, shape_of)
-    hops = _placed(spread, found.roots, found.hops) | _hops(spans, shape_of, how, found.hops.root)
+    hops = _placed(spread, found, found.hops) | _hops(spans, shape_of, how, found.hops.root)
+    hops |= streams.columns(spans, shape_of, hops)
+    hops |= streams.finals(spread, found, hops, np.array([at is None for at in settles_at], dtype=np.bool_))
     hops |= {name: Taken(said[name].values, said[name].at[found.hops.root]) for name in ("workload", "run", "session")}
     spans, shape_of = spread.taken(found.works.at)
-    works = _placed(spread, found.roots, found.works) | {
+    works = _placed(spread, found, found.works) | {
         "work": list(map(shapes.work_name, spans, shape_of)),
         "outcome": _outcomes(spans, shape_of),
     }
     trajectories = _trajectories(spread, found, how) | {
         name: as_list(values) if name in _NO_TEXTS else values for name, values in said.items()
     }
+    if settles:
+        trajectories["settles_at"] = settles_at
     rows = {"trajectories": trajectories, "hops": hops, "works": works}
     return {table: columns for table, columns in rows.items() if len(columns["trace_id"])}
 
@@ -87,32 +92,37 @@ def _trajectories(spread: Spread, found: Usual, how: Sequence[str]) -> _Columns:
     lengths = np.concatenate(([0], np.cumsum(spread.end[hops.at] - spread.start[hops.at])))
     last = np.cumsum(hop_counts)
     covered = lengths[last] - lengths[last - hop_counts]
-    total = spread.end[at] - spread.start[at]
+    total = spread.end[found.ends] - spread.start[at]
     return {
         "trace_id": spread.keys.trace_id[at],
-        "root_span_id": spread.keys.span_id[at],
+        "root_span_id": _root_ids(spread, found),
         "started_at": spread.start[at],
         "duration_s": total / _NS,
         "hop_count": hop_counts,
         "model_s": covered / _NS,
         "work_s": (total - covered) / _NS,
         "paused_s": np.zeros(len(at)),
-        "complete": np.ones(len(at), dtype=np.bool_),
+        "complete": found.complete,
         "outcome": _came_out(spread, found, how),
     }
 
 
-def _said(spread: Spread, root_at: Index) -> dict[str, Taken]:
-    """What the roots say; they share their attributes with one another."""
-    numbers: dict[tuple[int, int, str], int] = {}
+def _root_ids(spread: Spread, found: Usual) -> NDArray[np.bytes_]:
+    """Also of roots that have not come."""
+    return np.where(found.complete, spread.keys.span_id[found.roots], spread.keys.parent_id[found.roots])
+
+
+def _said(spread: Spread, found: Usual) -> dict[str, Taken]:
+    """What the roots say; they share their attributes with one another, and their resource with all."""
+    numbers: dict[tuple[int, ...] | tuple[int, int, str], int] = {}
     said: list[Said] = []
     at = []
-    for span, shape in zip(*spread.taken(root_at), strict=True):
+    for span, shape, is_root in zip(*spread.taken(found.roots), found.complete.tolist(), strict=True):
         key = (id(span.resource), id(span.attributes), span.name)
         number = numbers.get(key)
         if number is None:
             number = numbers[key] = len(said)
-            said.append(roots.said(span, shape))
+            said.append(roots.said(span, shape, is_root=is_root))
         at.append(number)
     places = np.array(at, dtype=np.int64)
     return {name: Taken(values, places) for name, values in zip(Said._fields, zip(*said, strict=True), strict=True)}
@@ -140,7 +150,7 @@ def _came_out(spread: Spread, found: Usual, how: Sequence[str]) -> list[str]:
             if end > latest[root]:
                 latest[root], out[root] = end, outcome
     for number, (span, shape) in enumerate(zip(*spread.taken(found.roots), strict=True)):
-        if shape.says_outcome or span.status != UNSET:
+        if found.complete[number] and (shape.says_outcome or span.status != UNSET):
             out[number] = outcomes.of_root(span) or out[number]
     return out
 
@@ -148,12 +158,12 @@ def _came_out(spread: Spread, found: Usual, how: Sequence[str]) -> list[str]:
 # --- hops and works ----------------------------------------------------------------------------------------------
 
 
-def _placed(spread: Spread, root_at: Index, part: Part) -> _Columns:
+def _placed(spread: Spread, found: Usual, part: Part) -> _Columns:
     """Where and when."""
-    start, root_of = spread.start[part.at], root_at[part.root]
+    start, root_of = spread.start[part.at], found.roots[part.root]
     return {
         "trace_id": spread.keys.trace_id[part.at],
-        "root_span_id": spread.keys.span_id[root_of],
+        "root_span_id": _root_ids(spread, found)[part.root],
         "span_id": spread.keys.span_id[part.at],
         "started_at": start,
         "start_s": (start - spread.start[root_of]) / _NS,
@@ -175,8 +185,6 @@ def _hops(spans: Sequence[Span], shape_of: Sequence[Shape], how: Sequence[str], 
     columns: _Columns = {
         "hop": names,
         "visit": _visits(root, names),
-        "streamed": np.zeros(len(spans), dtype=np.bool_),
-        "final": np.zeros(len(spans), dtype=np.bool_),
         "outcome": how,
         "source": [shape.source for shape in shape_of],
     }

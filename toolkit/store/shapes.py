@@ -62,8 +62,8 @@ class Shape(msgspec.Struct, gc=False, frozen=True):
     """A hop that capture of ours made and its program named."""
     measured: bool
     """Something that capture of ours timed, named or not."""
-    plain: bool
-    """What it says of a call is said by single attributes, and nothing of a stream or of capture of ours is said."""
+    speaks_of_ours: bool
+    """It holds an attribute of capture of ours that names a hop or says how it came out."""
     says_outcome: bool
     """It holds something that an outcome other than `ok` could come from, whatever its status."""
     samples: bool
@@ -148,7 +148,7 @@ def _find_shape(scope: str, names: Attributes) -> Shape:
         looks_like_a_call=_any(names, _CALL_MARKS) and _any(names, _MODEL_MARKS),
         ours=v.HOP in names and v.ADOPTED not in names,
         measured=_any(names, (v.OUTCOME, v.HOP)) and v.ADOPTED not in names,
-        plain=not (special or in_names or found["stream"] or _any(names, (v.OUTCOME, v.HOP))),
+        speaks_of_ours=_any(names, (v.OUTCOME, v.HOP)),
         says_outcome=_any(names, (v.OUTCOME, v.ERROR_TYPE))
         or found["finish_reasons"] is not None
         or found["level"] is not None,

@@ -1,9 +1,10 @@
 """Which traces of a batch are of the usual form: an agent's span, and below it calls and tools one after another.
 
-Nothing streamed, nothing timed by capture of ours, nothing within anything else. Pure but for numpy.
+The agent's span may not have come, as is usual while it runs. Nothing is timed by capture of ours, nothing is within
+anything else. Pure but for numpy.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -22,6 +23,8 @@ Truth = NDArray[np.bool_]
 _LONGEST_NS: Final = 1 << 50
 """Up to here nanoseconds stay what they were on their way through seconds."""
 _LEAVES: Final = (Kind.TOOL, Kind.OTHER, Kind.CHAIN)
+_SPEAKING: Final = (Kind.HOP, Kind.TOOL)
+"""What a trace without its root is known by."""
 """What below an agent is a work, where nothing is below it."""
 
 
@@ -49,13 +52,18 @@ class Part(NamedTuple):
     at: Index
     """Where in the batch they are."""
     root: Index
-    """Which of the roots each is below."""
+    """Which of the trajectories each is of."""
 
 
 class Usual(NamedTuple):
-    """Where the parts of the usual traces are in the batch, and the numbers of the other traces."""
+    """The trajectories of the usual traces: where their parts are in the batch, and the numbers of the other traces."""
 
     roots: Index
+    """Their roots; where the root has not come, the first span that did."""
+    complete: Truth
+    """Whether the root has come."""
+    ends: Index
+    """Where what ends last is: the root, if it has come."""
     hops: Part
     works: Part
     others: list[int]
@@ -75,43 +83,57 @@ def spread_out(spans: Sequence[Span], fields: Fields, keys: Keys, sizes: Sequenc
     )
 
 
-def find(spread: Spread, settles: Mapping[str, int]) -> Usual:
-    """The usual ones. Traces that are among `settles` are not, for more may come of them."""
+def find(spread: Spread) -> Usual:
+    """The usual ones."""
     first = np.cumsum(spread.sizes) - spread.sizes
     is_top = spread.keys.parent_id == NO_PARENT.encode()
-    is_lone = np.add.reduceat(is_top, first, dtype=np.int64) == 1
-    root_at = np.maximum.reduceat(np.where(is_top, np.arange(len(is_top)), 0), first)
+    tops = np.add.reduceat(is_top, first, dtype=np.int64)
+    has_root = tops == 1
+    root_at = np.where(has_root, np.maximum.reduceat(np.where(is_top, np.arange(len(is_top)), 0), first), first)
     is_root = np.zeros(len(is_top), dtype=np.bool_)
-    is_root[root_at[is_lone]] = True
-    is_hop = np.array([kind is Kind.HOP for kind in spread.kinds], dtype=np.bool_)
-    is_usual = is_lone & np.logical_and.reduceat(_fits(spread, root_at, is_root, is_hop), first)
-    if settles:
-        is_usual &= [spread.spans[at].trace_id not in settles for at in first.tolist()]
+    is_root[root_at[has_root]] = True
     trace_of = np.repeat(np.arange(len(first)), spread.sizes)
+    is_usual = np.logical_and.reduceat(_fits(spread, root_at[trace_of], is_root), first)
+    is_usual &= has_root | ((tops == 0) & _speak(spread, first))
     number = np.cumsum(is_usual) - 1
     is_leaf = is_usual[trace_of] & ~is_root
+    is_hop = _are(spread, Kind.HOP)
     hop_at, work_at = np.flatnonzero(is_leaf & is_hop), np.flatnonzero(is_leaf & ~is_hop)
     return Usual(
         root_at[is_usual],
+        has_root[is_usual],
+        np.where(has_root, root_at, first + spread.sizes - 1)[is_usual],
         Part(hop_at, number[trace_of[hop_at]]),
         Part(work_at, number[trace_of[work_at]]),
         np.flatnonzero(~is_usual).tolist(),
     )
 
 
-def _fits(spread: Spread, root_at: Index, is_root: Truth, is_hop: Truth) -> Truth:
-    """Which spans are what and where the usual form has them."""
-    start, end, root_of = spread.start, spread.end, np.repeat(root_at, spread.sizes)
+def _are(spread: Spread, *kinds: Kind) -> Truth:
+    return np.array([kind in kinds for kind in spread.kinds], dtype=np.bool_)
+
+
+def _speak(spread: Spread, first: Index) -> Truth:
+    """Which traces hold something that only an agent's does."""
+    found: Truth = np.logical_or.reduceat(_are(spread, *_SPEAKING), first)
+    return found
+
+
+def _fits(spread: Spread, root_of: Index, is_root: Truth) -> Truth:
+    """Which spans are what and where the usual form has them. A span whose root has not come is of its first span."""
+    start, end, keys = spread.start, spread.end, spread.keys
     is_known = [
-        shape.plain and span.events is None if kind is Kind.HOP else kind in _LEAVES
-        for span, shape, kind in zip(spread.spans, spread.shapes, spread.kinds, strict=True)
+        not (shape.special or shape.speaks_of_ours) if kind is Kind.HOP else kind in _LEAVES
+        for shape, kind in zip(spread.shapes, spread.kinds, strict=True)
     ]
-    is_below = spread.keys.parent_id == spread.keys.span_id[root_of]
-    fits: Truth = is_below & (start >= start[root_of]) & (end <= end[root_of]) & np.array(is_known, dtype=np.bool_)
+    has_root = is_root[root_of]
+    parent = np.where(has_root, keys.span_id[root_of], keys.parent_id[root_of])
+    fits: Truth = (keys.parent_id == parent) & (keys.span_id != parent) & np.array(is_known, dtype=np.bool_)
+    fits &= (start >= start[root_of]) & (~has_root | (end <= end[root_of]))
     fits[is_root] = [spread.kinds[at] is Kind.AGENT for at in np.flatnonzero(is_root).tolist()]
     fits &= end - start < _LONGEST_NS
     fits[_out_of_turn(spread, root_of, np.flatnonzero(~is_root))] = False
-    fits[_mixed(spread, root_of, np.flatnonzero(is_hop & ~is_root))] = False
+    fits[_mixed(spread, root_of, np.flatnonzero(_are(spread, Kind.HOP) & ~is_root))] = False
     return fits
 
 
