@@ -8,6 +8,7 @@ import altair as alt
 from hopbudget.app import look
 from hopbudget.app.axis import TimeAxis, linear_ticks
 from hopbudget.budgets.blame.breaches import Breaches, CauseShare, InCommon
+from hopbudget.render.breaches import rest_of_causes, shown_causes
 from hopbudget.render.causes import COLOUR, NAME
 from hopbudget.units import count, seconds, share
 
@@ -30,8 +31,8 @@ def name(kind: str) -> str:
 
 def by_cause(found: Breaches) -> look.Drawn:
     """One bar a kind of cause, in seconds over all late trajectories."""
-    shown = [cause for cause in found.causes if abs(cause.share) >= _SMALL or cause.main_in]
-    values = [
+    shown, rest = shown_causes(found), rest_of_causes(found)
+    values: list[dict[str, object]] = [
         {
             "row": cause.kind,
             "s": 0.0,
@@ -46,8 +47,14 @@ def by_cause(found: Breaches) -> look.Drawn:
         }
         for cause in shown
     ]
-    axis = _axis([*(cause.seconds for cause in shown), *_ends(shown, found.excess_s)])
-    y = look.labelled({cause.kind: name(cause.kind) for cause in shown}, width=150, paddingInner=0.3)
+    names = {str(cause.kind): name(cause.kind) for cause in shown}
+    sizes = [cause.seconds for cause in shown]
+    if rest is not None:
+        values.append(_rest(*rest, found.late))
+        names["rest"] = "rest"
+        sizes.append(rest[1])
+    axis = _axis([*sizes, *_ends(shown, found.excess_s)])
+    y = look.labelled(names, width=150, paddingInner=0.3)
     base = look.marks(values).encode(
         y=y,
         tooltip=[
@@ -61,7 +68,25 @@ def by_cause(found: Breaches) -> look.Drawn:
     bars = base.mark_bar(cornerRadius=2).encode(x=axis.encode("s"), x2="end:Q", color=alt.Color("colour:N", scale=None))
     reach = base.mark_rule(strokeWidth=1.5, color=look.INK, opacity=0.6).encode(x=axis.encode("low"), x2="high:Q")
     text = base.mark_text(align="left", dx=5, fontSize=11, fill=look.INK).encode(x=axis.encode("right"), text="words:N")
-    return look.finish(_zero(axis), bars, reach, text, rows_px=_ROW * len(shown))
+    return look.finish(_zero(axis), bars, reach, text, rows_px=_ROW * len(names))
+
+
+def _rest(of_excess: float, rest_s: float, late: int) -> dict[str, object]:
+    """The row of the causes that have none of their own."""
+    return {
+        "row": "rest",
+        "s": 0.0,
+        "end": rest_s,
+        "right": max(rest_s, 0.0),
+        "colour": look.QUIET,
+        "words": share(of_excess),
+        "seconds": seconds(rest_s, signed=True),
+        "name": "rest",
+        "n": late,
+        "low": rest_s,
+        "high": rest_s,
+        "interval": "-",
+    }
 
 
 def _ends(causes: Sequence[CauseShare], excess_s: float) -> list[float]:

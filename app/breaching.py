@@ -10,7 +10,7 @@ from hopbudget.app.because import by_cause, by_hop, in_common
 from hopbudget.app.data import Learned, Scope, breached, learned
 from hopbudget.budgets.blame.breaches import Breaches
 from hopbudget.budgets.numbers.paired import FEWEST_CLUSTERS
-from hopbudget.render.breaches import told
+from hopbudget.render.breaches import rest_of_causes, shown_causes, told
 from hopbudget.render.causes import NAME
 from hopbudget.units import count, plural, seconds, share
 
@@ -77,8 +77,10 @@ def _causes(found: Breaches) -> None:
         words = ", ".join(
             f"{NAME.get(cause.kind, cause.kind)} {share(cause.share)}"
             + ("" if cause.low != cause.low else f" (95% {share(cause.low)} to {share(cause.high)})")
-            for cause in found.causes
+            for cause in shown_causes(found)
         )
+        rest = rest_of_causes(found)
+        words += f", rest {share(rest[0])}" if rest is not None else ""
         st.altair_chart(by_cause(found).properties(description=f"Causes: {words}"))
         st.caption(
             f"Shares of the {seconds(found.excess_s)} that {plural(found.late, 'late one', 'late ones')} took over "

@@ -175,7 +175,7 @@ def _numbers(numbers: dict[str, Any]) -> list[dict[str, Any]]:
         rows.append(
             {
                 "hop": row["hop"],
-                "n": count(row["n"]),
+                "came out well": count(row["duration_s"]["n"]),
                 **{f"duration {q}": seconds(row["duration_s"][q]) for q in ("p50", "p95", "p99")},
                 **{f"TTFT {q}": seconds(row["ttft_s"][q]) for q in ("p50", "p95", "p99") if row["ttft_s"]["n"]},
                 **{f"TPOT {q}": seconds(row["tpot_s"][q]) for q in ("p50", "p95", "p99") if row["tpot_s"]["n"]},

@@ -104,7 +104,8 @@ def _feasibility(plan: budgets.Allocation) -> None:
         st.caption(_interval(f))
     with columns[2]:
         st.metric("Keep all budgets too", share(plan.kept.share))
-        st.caption(f"95% interval {share(plan.kept.low)} to {share(plan.kept.high)}, n = {count(plan.kept.n)}")
+        of = f"of the {count(plan.kept.n)} they were learned from"
+        st.caption(f"95% interval {share(plan.kept.low)} to {share(plan.kept.high)}, {of}")
     with columns[3]:
         st.metric(f"Verdict for {plan.percentile:g}%", f.verdict.capitalize())
         st.caption(f":{colour}[{icon}] " + (f"To decide: {f.needs}." if f.needs else _because(plan)))

@@ -9,6 +9,7 @@ from hopbudget.app.data import PATIENCE, Scope, cut_off, gaps, hop_spreads, stal
 from hopbudget.app.pacing import token_timeline, waits
 from hopbudget.app.strips import strips
 from hopbudget.budgets.attainment.spread import Spread
+from hopbudget.render.base import id_digits
 from hopbudget.render.report import still_waiting
 from hopbudget.units import count, seconds, share
 
@@ -124,6 +125,7 @@ def _stalls(scope: Scope) -> None:
 
 
 def _pick(rows: list[dict[str, Any]]) -> str:
+    digits = id_digits([row["trace_id"] for row in rows])
     listed = [
         {
             "hop": f"{row['hop']} #{row['visit']}",
@@ -134,7 +136,7 @@ def _pick(rows: list[dict[str, Any]]) -> str:
             "TPOT": seconds(row["tpot_s"]),
             "tokens": "-" if row["output_tokens"] is None else count(row["output_tokens"]),
             "outcome": str(row["outcome"]).replace("_", " "),
-            "trajectory": row["trace_id"][:12],
+            "trajectory": row["trace_id"][:digits],
         }
         for row in rows
     ]
@@ -168,7 +170,7 @@ def _address(row: dict[str, Any]) -> str:
 def _one(row: dict[str, Any]) -> None:
     st.markdown(
         f"**One stream's tokens** :gray[· {row['hop']} #{row['visit']}, {row['model'] or 'model not known'}, "
-        f"{row['started_at']:%Y-%m-%d %H:%M:%S} UTC, trajectory `{row['trace_id'][:12]}`]"
+        f"{row['started_at']:%Y-%m-%d %H:%M:%S} UTC, trajectory `{row['trace_id'][: id_digits([row['trace_id']])]}`]"
     )
     columns = st.columns(5, border=True)
     columns[0].metric("First token (TTFT)", seconds(row["ttft_s"]))

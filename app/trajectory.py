@@ -1,6 +1,6 @@
 """One trajectory: chosen from a list, drawn as a waterfall under the deadline's budgets, and why it took so long."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import streamlit as st
@@ -24,6 +24,7 @@ from hopbudget.app.timeline import Timeline, longest, timeline
 from hopbudget.app.waterfall import in_sight, waterfall
 from hopbudget.budgets.blame.breaches import Breaches, Late
 from hopbudget.errors import UserError
+from hopbudget.render.base import id_digits
 from hopbudget.render.causes import sentence
 from hopbudget.reports.explaining import Explained
 from hopbudget.units import count, seconds
@@ -122,18 +123,19 @@ def _table(listed: Mapping[str, Row], chosen: str) -> str:
     st.session_state[link.TRACE] = chosen
     told = f"row {selected + 1}" if selected is not None and chosen == rows[selected] else "chosen"
     more = "" if len(rows) < MOST_LISTED else f" The first {MOST_LISTED} are listed; a link can name any."
-    st.caption(f"Select a row to see that trajectory. Shown: `{chosen[:12]}` ({told}).{more}")
+    st.caption(f"Select a row to see that trajectory. Shown: `{_short(chosen, listed)}` ({told}).{more}")
     return chosen
 
 
 def _of_breaches(scope: Scope, found: Breaches) -> dict[str, dict[str, Any]]:
     t = learned(scope).profile.trajectories
     listed: dict[str, dict[str, Any]] = {}
+    digits = id_digits([str(t.trace_id[late.row]) for late in found.trajectories[:MOST_LISTED]])
     for late in found.trajectories[:MOST_LISTED]:
         listed.setdefault(
             str(t.trace_id[late.row]),
             {
-                "trajectory": str(t.trace_id[late.row])[:12],
+                "trajectory": str(t.trace_id[late.row])[:digits],
                 "took": late.duration_s,
                 "over the deadline": seconds(late.duration_s - found.deadline_s, signed=True),
                 "over the typical": seconds(late.excess_s, signed=True),
@@ -151,9 +153,10 @@ def _part(late: Late) -> str:
 
 def _of_rows(rows: list[dict[str, Any]], deadline: Breaches | None) -> dict[str, dict[str, Any]]:
     limit_s = deadline.deadline_s if deadline is not None else None
+    digits = id_digits([row["trace_id"] for row in rows])
     return {
         _id(row, rows): {
-            "trajectory": row["trace_id"][:12],
+            "trajectory": row["trace_id"][:digits],
             "took": row["duration_s"],
             **({"over the deadline": seconds(row["duration_s"] - limit_s, signed=True)} if limit_s is not None else {}),
             "hops": count(row["hop_count"]),
@@ -173,6 +176,11 @@ def _elsewhere(scope: Scope, text: str) -> str | None:
     if row["workload"] != scope.workload:
         return None
     return text if row["root_span_id"].startswith(text.lower()) else str(row["trace_id"])
+
+
+def _short(trace: str, listed: Iterable[str] = ()) -> str:
+    """The beginning of an id that tells it from the listed ones."""
+    return trace[: id_digits([trace, *listed])]
 
 
 def _id(row: Row, rows: list[dict[str, Any]]) -> str:
@@ -212,7 +220,7 @@ def _facts(detail: Mapping[str, Any], trace: str) -> None:
     url = trace_url(row["trace_id"])
     if url is not None:
         words.append(f"[open in your tracing tool]({url})")
-    words.append(f"`hopbudget explain {trace[:12]}`")
+    words.append(f"`hopbudget explain {_short(trace)}`")
     st.caption(" · ".join(words))
     with st.expander("Its hops, in numbers"):
         st.dataframe(

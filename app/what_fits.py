@@ -30,7 +30,7 @@ def section(fits: Fits, plan: Allocation) -> None:
     with columns[1]:
         st.metric("Longest final answer", "-" if fits.answer is None else f"{count(fits.answer.tokens)} tokens")
         if fits.answer is not None:
-            st.caption(f"of {fits.answer.model}, when it starts at {seconds(fits.answer.starts_s)}")
+            st.caption(f"of {fits.answer.model}, when its call begins at {seconds(fits.answer.starts_s)}")
         else:
             st.caption("not known for this deadline")
     for column, pace in zip(columns[2:], sorted(fits.paces, key=lambda pace: -pace.n), strict=False):

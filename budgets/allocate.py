@@ -35,9 +35,16 @@ from hopbudget.budgets.telling import learned_from, notes_on, slot_row, stream_r
 
 LEAST_CAP_S: Final = 0.05
 """No budget is smaller, as long as the deadline allows: below it a cap measures the clock and the network."""
+LEAST_PART: Final = 0.05
+"""Nor need it be more than this part of the deadline: of one below a second, `LEAST_CAP_S` would be a notable part."""
 
 PRICED: Final = 20_000
 """With more trajectories the other kinds of slots are not tried: it would take seconds."""
+
+
+def least_cap_s(deadline_s: float) -> float:
+    """The seconds that no budget of a deadline is under, as long as it allows."""
+    return min(LEAST_CAP_S, LEAST_PART * deadline_s)
 
 
 def deadline_at(profile: Profile, percentile: float, binds: Binds = "last", half_life_s: float | None = None) -> float:
@@ -84,7 +91,7 @@ def allocate(
     give_s = answer_deadline_s or deadline_s
     people = usable_population(profile, binds, half_life_s, deadline_s / give_s)
     times = _times(profile, people, slots, give_s / deadline_s if binds == "both" else None)
-    aim = Aim(give_s, p, LEAST_CAP_S, second_s=give_s / deadline_s)
+    aim = Aim(give_s, p, least_cap_s(give_s), second_s=give_s / deadline_s)
     way, auto = _auto(profile, people, times, aim, slots) if method == "auto" else _plainly(method)
     budgets = _within(aim.split(times, [way])[0], give_s)
     rows = [slot_row(times, column, float(budgets[column])) for column in range(len(times.names))]
@@ -115,7 +122,7 @@ def allocate(
         ),
         kept=kept_share(times, budgets, give_s),
         learned_from=learned_from(profile, people, ~unknown, left_out, half_life_s=half_life_s, unit=unit),
-        notes=tuple(notes_on(times, rows, auto, asked=method == "auto", least_s=LEAST_CAP_S) + notes),
+        notes=tuple(notes_on(times, rows, auto, asked=method == "auto", least_s=aim.floor_s) + notes),
         answer_deadline_s=answer_deadline_s,
         auto=auto,
     )

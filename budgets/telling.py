@@ -62,20 +62,30 @@ def notes_on(times: Times, rows: list[Slot], auto: Auto | None, *, asked: bool, 
     elif auto is not None and not auto.beats_equal:
         notes.append("nothing beats an equal split here")
     least = [row for row in rows if row.budget_s <= least_s * (1 + 1e-6)]
-    if least:
-        named = ", ".join(f"{row.slot} ({100 * row.visited:.0f}% come there)" for row in least[:_NAMED])
-        more = f" and {len(least) - _NAMED} more" if len(least) > _NAMED else ""
-        get = "gets" if len(least) == 1 else "get"
+    raised = [row for row in least if row.p90_s <= least_s]
+    starved = [row for row in least if not row.p90_s <= least_s]
+    at_least = f"{1000 * least_s:.3g} ms, the least there is"
+    if starved:
+        named = [f"{row.slot} ({100 * row.visited:.0f}% come there)" for row in starved]
         notes.append(
-            f"seconds do more elsewhere, so {named}{more} {get} {1000 * least_s:.0f} ms, the least there is: whoever "
-            "comes there goes over it, which is no fault of that hop"
+            f"seconds do more elsewhere, so {_some(named)} {at_least}: whoever comes there goes over it, which is no "
+            "fault of that hop"
         )
+    if raised:
+        named = [f"{row.slot} (p90 {1000 * row.p90_s:.3g} ms)" for row in raised]
+        notes.append(f"{_some(named)} {at_least}, which is no less than it takes there")
     notes += [
         f"the budget of {row.slot} lies past a time-out recorded there: how long such a hop would have taken is unknown"
         for row in rows
         if row.extrapolated
     ]
     return notes
+
+
+def _some(named: list[str]) -> str:
+    """The first few of these, how many more, and the verb."""
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return f"{', '.join(named[:_NAMED])}{more} {'gets' if len(named) == 1 else 'get'}"
 
 
 def learned_from(

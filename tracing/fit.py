@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from hopbudget.tracing.modes import NO_LIMITS, HopTerms, Mode
+from hopbudget.tracing.vocabulary import CHAT
 
 if TYPE_CHECKING:
     from hopbudget.tracing.plan import Plan
@@ -100,10 +101,10 @@ class Terms:
         if self._fit is not None:
             self._fit.see(hop, model)
 
-    def hop(self, name: str | None, model: str | None = None) -> HopTerms:
-        """The limits of a hop that begins now."""
+    def hop(self, name: str | None, model: str | None = None, operation: str = CHAT) -> HopTerms:
+        """The limits of a hop that begins now; one without a name is called as its operation is."""
         self.see(name, model)
-        return NO_LIMITS if name is None else self.hops.get(name, NO_LIMITS)
+        return self.hops.get(operation if name is None else name, NO_LIMITS)
 
 
 NO_TERMS: Final = Terms()

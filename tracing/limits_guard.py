@@ -73,7 +73,9 @@ class Guard:
     @property
     def told_name(self) -> str:
         """What the hop is called where it has no name."""
-        return self.hop.name or v.CHAT
+        own = self.hop.own
+        called: str = own.get(v.HOP) or own[v.OPERATION]
+        return called
 
     @property
     def cap_ns(self) -> float:
@@ -126,7 +128,7 @@ class Guard:
             self._went_beyond(visit)
         deadline = self.deadline
         if deadline is not None:
-            name = self.hop.own.get(v.HOP) or v.CHAT
+            name = self.told_name
             if deadline.outer is None and deadline.pressure is None:
                 deadline.ledger.add(visit, name)
             else:
@@ -280,8 +282,13 @@ class Guard:
             self.hop.trajectory.intervene(f"{self.told_name}: {decision(error)}")
 
 
-def guard_for(name: str | None, model: str | None, asked: Asked = NOTHING_ASKED) -> Guard | None:
-    """The guard of a hop that begins now; None if no limit and no deadline is around."""
+def guard_for(
+    name: str | None, model: str | None, asked: Asked = NOTHING_ASKED, *, operation: str = v.CHAT
+) -> Guard | None:
+    """The guard of a hop that begins now; None if no limit and no deadline is around.
+
+    `operation`: what a hop without a name is called.
+    """
     context = get_current()
     deadline: Deadline | None = context.get(scope.DEADLINE)  # type: ignore[assignment]
     rules = asked.last
@@ -299,7 +306,7 @@ def guard_for(name: str | None, model: str | None, asked: Asked = NOTHING_ASKED)
     elif (around := deadline.terms) is None:
         rules = asked.rules(NO_LIMITS, terms("").mode)
     else:
-        found = NO_LIMITS if around.bare else around.hop(name, model)
+        found = NO_LIMITS if around.bare else around.hop(name, model, operation)
         if rules.found is not found or rules.around != around.mode:
             rules = asked.rules(found, around.mode)
     if rules.enforced and not _Clients.held:

@@ -36,7 +36,7 @@ def exceeded(
     capped = due.limit == DEADLINE and deadline is not None
     if capped and deadline is not None:
         elapsed_s = deadline.elapsed_s()
-        budget_s = elapsed_s + deadline.remaining_s()
+        budget_s = max(elapsed_s + deadline.remaining_s(), 0.0)
     else:
         elapsed_s, budget_s = guard.limits.on_clock(due, place, now_ns)
     late_s, lag = lateness(due.at_ns, now_ns, loop=blocked)

@@ -110,7 +110,7 @@ class TrajectoryGuard(Guard):
             "completion",
             None,
             elapsed_s,
-            elapsed_s + self.own.remaining_s(),
+            max(elapsed_s + self.own.remaining_s(), 0.0),
             cause_so_far=self.own.cause_so_far(),
             late_s=late_s,
             client_lag=lag,

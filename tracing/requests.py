@@ -176,7 +176,7 @@ def begin_request(
 
 def _own_hop(tracer: Tracer | None, facts: Mapping[str, Any]) -> HopBlock | None:
     model = facts.get(v.REQUEST_MODEL)
-    guard = guard_for(None, model) if scope.setup.limited else None
+    guard = guard_for(None, model, operation=facts.get(v.OPERATION, v.CHAT)) if scope.setup.limited else None
     if guard is not None:
         return guarded_hop(tracer, None, model, False, facts=facts, guard=guard)
     return None if tracer is None else HopBlock(tracer, None, model, False, facts=facts)

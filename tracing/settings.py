@@ -21,6 +21,10 @@ OFF: Final = "HOPBUDGET_OFF"
 PLAN: Final = "HOPBUDGET_PLAN"
 PROPAGATE_TO: Final = "HOPBUDGET_PROPAGATE_TO"
 
+WORKLOAD_KEYS: Final = frozenset({"deadline", "enforce", "hops", "match", "max_steps", "objectives", "plan"})
+"""All that a workload may have, also what is none of a running agent's business."""
+HOP_KEYS: Final = frozenset({"completion", "enforce", "first_token", "silent_thinking", "stall"})
+
 _UNITS: Final = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _DURATION: Final = r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|min|m|h)\s*"
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
@@ -130,6 +134,13 @@ class _Table:
         inner = self.table(key)
         return {name: inner.table(name) for name in inner.values}
 
+    def only(self, keys: frozenset[str]) -> "_Table":
+        """The same; any other key is told."""
+        for key in self.values:
+            if key not in keys:
+                self.tell(f"{self._inside(key)}: there is no such key; it is left out")
+        return self
+
     def _inside(self, key: str) -> str:
         return f"{self.where}.{key}" if self.where else key
 
@@ -138,7 +149,7 @@ def read_config(document: Mapping[str, Any], tell: Tell) -> Config:
     """The runtime keys of a parsed `hopbudget.toml`; `tell` gets a sentence for each that can't be understood."""
     top = _Table(document, "", tell)
     return Config(
-        {name: _workload(table) for name, table in top.tables("workloads").items()},
+        {name: _workload(table.only(WORKLOAD_KEYS)) for name, table in top.tables("workloads").items()},
         top.table("propagate").get("hosts", _texts) or (),
     )
 
@@ -149,7 +160,7 @@ def _workload(table: _Table) -> Workload:
         mode=table.get("enforce", read_mode),
         plan=table.get("plan", _text),
         max_steps=table.get("max_steps", _steps),
-        hops={name: _hop(hop) for name, hop in table.tables("hops").items()},
+        hops={name: _hop(hop.only(HOP_KEYS)) for name, hop in table.tables("hops").items()},
         trajectory=table.table("match").get("name", _text),
     )
 

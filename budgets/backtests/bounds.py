@@ -53,7 +53,7 @@ def bounds(people: Population, run: Words, within: Clusters, p: float) -> tuple[
         known = ~np.isnan(inside) & named & (points > 0)
         if not known.any():
             continue
-        share = bootstrap(np.where(known, inside, 0.0), known.astype(np.float64), within)
+        share = bootstrap(np.where(known, inside, 0.0), known.astype(np.float64), within, is_share=True)
         held = [kept[name] for kept, _ in by_run]
         price = float(np.median(np.unique(limits[known] / points[known])))
         nowhere = int(np.count_nonzero(~named))

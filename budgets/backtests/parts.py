@@ -73,7 +73,11 @@ class _Over:
     trajectory: Any
     found: Clusters
 
-    def ratio(self, top: Any, bottom: Any = None) -> Estimate:
+    def share(self, ones: Any) -> Estimate:
+        """The share of ones among zeros and ones, where known; n counts rows."""
+        return self.ratio(ones, is_share=True)
+
+    def ratio(self, top: Any, bottom: Any = None, *, is_share: bool = False) -> Estimate:
         """sum top / sum bottom (or the mean of top) over the rows where both are known; n counts rows."""
         top = np.asarray(top, dtype=np.float64)
         known = ~np.isnan(top) if bottom is None else ~np.isnan(top) & ~np.isnan(bottom)
@@ -83,7 +87,7 @@ class _Over:
             np.bincount(self.trajectory, weights=values, minlength=size).astype(np.float64)
             for values in (np.where(known, top, 0.0), below)
         )
-        estimate = bootstrap(tops, bottoms, self.found)
+        estimate = bootstrap(tops, bottoms, self.found, is_share=is_share)
         return Estimate(estimate.value, estimate.low, estimate.high, int(np.count_nonzero(known)), estimate.clusters)
 
 
@@ -116,37 +120,37 @@ def _calibration(rows: Rows, over: _Over, draws: int = 200) -> tuple[float, floa
 
 
 def _steps(rows: Rows, over: _Over) -> dict[str, Estimate]:
-    return {"steps.right": over.ratio(rows["right"])}
+    return {"steps.right": over.share(rows["right"])}
 
 
 def _abort(rows: Rows, over: _Over) -> dict[str, Estimate]:
     return {
         "abort.saved": over.ratio(rows["saved_s"], rows["spent_s"]),
-        "abort.false": over.ratio(rows["false"]),
+        "abort.false": over.share(rows["false"]),
         "abort.saved_hint": over.ratio(rows["saved_hint_s"], rows["spent_s"]),
-        "abort.false_hint": over.ratio(rows["false_hint"]),
+        "abort.false_hint": over.share(rows["false_hint"]),
     }
 
 
 def _expectation(rows: Rows, over: _Over) -> dict[str, Estimate]:
     figures = {
         "expectation.pinball_over_flat": over.ratio(rows["loss"], rows["flat_loss"]),
-        "expectation.covered": over.ratio(rows["covered"]),
+        "expectation.covered": over.share(rows["covered"]),
     }
     for quarter in range(4):
         inside = np.where(rows["quarter"] == quarter, rows["covered"], np.nan)
-        figures[f"expectation.covered.quarter_{quarter + 1}"] = over.ratio(inside)
+        figures[f"expectation.covered.quarter_{quarter + 1}"] = over.share(inside)
     for name in ("pace2", "first5", "answer3"):
         for kind in ("slow", "flat"):
-            figures[f"expectation.{name}_{kind}"] = over.ratio(rows[f"{name}_{kind}"])
+            figures[f"expectation.{name}_{kind}"] = over.share(rows[f"{name}_{kind}"])
     return figures
 
 
 def _first_tokens(rows: Rows, over: _Over) -> dict[str, Estimate]:
     figures = {
-        "first_tokens.covered": over.ratio(rows["covered"]),
-        "first_tokens.extra": over.ratio(rows["extra"]),
-        "first_tokens.hang_extra": over.ratio(rows["hang_extra"]),
+        "first_tokens.covered": over.share(rows["covered"]),
+        "first_tokens.extra": over.share(rows["extra"]),
+        "first_tokens.hang_extra": over.share(rows["hang_extra"]),
         "first_tokens.p99": _tail(rows["after_s"], rows["ttft_s"], over),
         "first_tokens.hang_p99": _tail(rows["hang_after_s"], rows["hang_ttft_s"], over),
     }
@@ -156,14 +160,14 @@ def _first_tokens(rows: Rows, over: _Over) -> dict[str, Estimate]:
 
 def _stream(rows: Rows, over: _Over) -> dict[str, Estimate]:
     worst = _worst(rows["joint"], rows["model"], over, least=100)
-    return {"stream.joint": over.ratio(rows["joint"]), **({"stream.worst_model": worst} if worst else {})}
+    return {"stream.joint": over.share(rows["joint"]), **({"stream.worst_model": worst} if worst else {})}
 
 
 def _worst(values: Floats, group: Any, over: _Over, least: int) -> Estimate | None:
     """The smallest mean among the groups with enough rows."""
     words = np.asarray(group).astype(str)
     found = [
-        over.ratio(np.where(words == word, values, np.nan))
+        over.share(np.where(words == word, values, np.nan))
         for word in sorted(set(words) - {""})
         if np.count_nonzero((words == word) & ~np.isnan(values)) >= least
     ]

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from hopbudget.budgets.allocate import LEAST_CAP_S
+from hopbudget.budgets.allocate import least_cap_s
 from hopbudget.budgets.allocation import RULES
 from hopbudget.budgets.groups.folds import Clusters
 from hopbudget.budgets.numbers.distribution import distribution
@@ -82,7 +82,7 @@ def fill(
 ) -> None:
     """Learn every method on one part and note its success on the other; `groups` are those of `cross_validate`."""
     learned, judged = times.take(train), times.take(test)
-    aim = Aim(deadline_s, (trial.named.percentile or 90.0) / 100, LEAST_CAP_S)
+    aim = Aim(deadline_s, (trial.named.percentile or 90.0) / 100, least_cap_s(deadline_s))
     found, within = groups
     way, _ = cross_validate(learned, found.take(train), within.take(train), aim)
     trial.chosen[way[0]] = trial.chosen.get(way[0], 0) + 1
@@ -114,7 +114,7 @@ def resplit(learned: Times, judged: Times, deadline_s: float) -> Floats:
 def score(trial: Trial, times: Times, found: Clusters) -> Cell:
     """Shares, paired differences and the best in hindsight, with intervals over clusters."""
     kept = trial.kept
-    shares = {name: ratio(values, None, found) for name, values in kept.items()}
+    shares = {name: ratio(values, None, found, is_share=True) for name, values in kept.items()}
     rules = [name for name in RULES if not np.isnan(shares[name].value)]
     best = max(rules, key=lambda name: shares[name].value) if rules else "equal_tuned"
     shares["hindsight"] = shares[best]
@@ -134,8 +134,8 @@ def score(trial: Trial, times: Times, found: Clusters) -> Cell:
     )
 
 
-def ratio(top: Floats, bottom: Floats | None, found: Clusters) -> Estimate:
+def ratio(top: Floats, bottom: Floats | None, found: Clusters, *, is_share: bool = False) -> Estimate:
     """The mean of `top`, or sum top / sum bottom, where both are known; with its interval over clusters."""
     known = ~np.isnan(top) if bottom is None else ~np.isnan(top) & ~np.isnan(bottom)
     counted = known.astype(np.float64) if bottom is None else np.where(known, bottom, 0.0)
-    return bootstrap(np.where(known, top, 0.0), counted, found)
+    return bootstrap(np.where(known, top, 0.0), counted, found, is_share=is_share)

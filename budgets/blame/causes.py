@@ -12,6 +12,9 @@ reference's mean per hop of part X:
 
 A sum over all of them is T - T_ref, whatever the lines' fit. A part that no hop of a name has is no column.
 
+A stream that ended before its first token came has waited and not written. What it waited over the usual first token
+is `first_token`; what it waited less, and all that usually follows the first token, is `answers`: none came.
+
 Where inference servers told their own times, queue, prefill and the way outside the server are compared with what they
 usually take in hops of that name whose server told, and come off `first_token` (off `pace` without a TTFT). What no
 server told stays there.
@@ -25,7 +28,7 @@ import numpy as np
 
 from hopbudget.budgets.allocation import CannotAllocateError
 from hopbudget.budgets.blame import hop_parts, server_parts
-from hopbudget.budgets.expectations.expectation import known_prompts
+from hopbudget.budgets.expectations.expectation import known_prompts, prompt_tokens
 from hopbudget.budgets.numbers import words
 from hopbudget.budgets.numbers.quantiles import FINISHED, among
 from hopbudget.budgets.profile import Bools, Floats, Hops, Ints, Profile
@@ -63,7 +66,7 @@ class Part:
     seconds: float
     count: float | None
     """More than the reference of: hops (`visits`), output tokens (`answers`), prompt tokens (`prompt`), calls
-    (`tools`). None where unknown."""
+    (`tools`). Of `first_token`, how many never came in hops that waited longer than usual. None where unknown."""
     estimated: bool = False
     """The first token of these hops was not observed: their prompts' cost is read off durations (`prompt`)."""
 
@@ -215,9 +218,10 @@ def _hop_columns(profile: Profile, middle: Bools) -> Iterator[_Column]:
         "answers": _sums(labels, hops.trajectory, hops.output_tokens, rows),
         "prompt": _sums(labels, hops.trajectory, known_prompts(hops), rows),
     }
-    means = {kind: _per_hop(total, n, middle) for kind, total in sums.items()}
+    means: dict[CauseKind, Floats] = {kind: _per_hop(total, n, middle) for kind, total in sums.items()}
     usual_counts = {kind: _per_hop(total, n, middle) for kind, total in counts.items()}
     each = np.sum(list(means.values()), axis=0)
+    moved, never = _never_came(hops, parts, labels, means, rows)
     servers = _server_columns(hops, parts, labels, middle)
     unknown = np.full(rows, np.nan)
     observed = np.bincount(labels.code, weights=~np.isnan(hops.ttft_s), minlength=len(labels.names)) > 0
@@ -227,14 +231,43 @@ def _hop_columns(profile: Profile, middle: Bools) -> Iterator[_Column]:
             told_s = np.sum(
                 [s[:, k] for (source, _), s in servers.items() if source == kind] or [np.zeros(rows)], axis=0
             )
-            if total[:, k].any() or told_s.any():
+            moved_s = moved[kind][:, k] if kind in moved else np.zeros(rows)
+            if total[:, k].any() or told_s.any() or moved_s.any():
                 count = counts[kind][:, k] - n[:, k] * usual_counts[kind][k] if kind in counts else unknown
+                count = np.where(never[:, k] > 0, never[:, k], np.nan) if kind == "first_token" else count
                 estimated = kind == "prompt" and not observed[k]
-                yield _Column(kind, name, total[:, k] - n[:, k] * means[kind][k] - told_s, count, estimated=estimated)
+                over_s = total[:, k] - n[:, k] * means[kind][k] + moved_s
+                yield _Column(kind, name, over_s - told_s, count, estimated=estimated)
         for server_kind in SERVER_KINDS:
             told = [s[:, k] for (_, kind), s in servers.items() if kind == server_kind]
             if told and np.any(told):
                 yield _Column(server_kind, name, np.sum(told, axis=0), unknown)
+
+
+def _never_came(
+    hops: Hops, parts: hop_parts.HopParts, labels: Labels, means: dict[CauseKind, Floats], rows: int
+) -> tuple[dict[CauseKind, Floats], Floats]:
+    """Of streams whose first token never came: by row and name, what moves between parts (0 in all), and how many of
+    them waited longer than usual.
+
+    Their wait is compared with a usual first token, a prompt of unknown size with the usual one.
+    """
+    cut = hop_parts.never_came(hops)
+    usual = {kind: mean[labels.code] for kind, mean in means.items()}
+    prompt_s = np.where(np.isnan(prompt_tokens(hops)), usual["prompt"] - parts.prompt, 0.0)
+    waited_s = parts.first_token - prompt_s - usual["first_token"]
+    less_s = np.maximum(-waited_s, 0.0)
+    after: dict[CauseKind, Floats] = {
+        "pace": usual["pace"],
+        "stalls": usual["stalls"],
+        "client_lag": np.maximum(usual["client_lag"] - parts.client_lag, 0.0),
+    }
+    each: dict[CauseKind, Floats] = {"prompt": prompt_s, "first_token": less_s - prompt_s, **after}
+    each["answers"] = -np.sum([less_s, *after.values()], axis=0)
+    moved: dict[CauseKind, Floats] = {
+        kind: _sums(labels, hops.trajectory, np.where(cut, s, 0.0), rows) for kind, s in each.items()
+    }
+    return moved, _sums(labels, hops.trajectory, (cut & (waited_s > 0)).astype(np.float64), rows)
 
 
 def _server_columns(
@@ -244,7 +277,7 @@ def _server_columns(
 
     Hops whose server told are compared with such hops only, so that one that told nothing looks like no saving.
     """
-    waited, rows = ~np.isnan(hops.ttft_s), len(middle)
+    waited, rows = ~np.isnan(hops.ttft_s) | hop_parts.never_came(hops), len(middle)
     by_server = server_parts.by_server(hops, parts)
     sources: tuple[tuple[CauseKind, Bools], ...] = (("first_token", waited), ("pace", ~waited))
     found: dict[tuple[CauseKind, CauseKind], Floats] = {}
@@ -292,6 +325,8 @@ def _words(part: Part) -> str:
         return f"{many}{'more' if more else 'fewer'} {name} visit{'s' if count != 1 else ''}"
     if part.kind == "tools" and not name:
         return f"{'more' if more else 'less'} time between steps"
+    if part.kind == "first_token" and more and part.count:
+        return f"waited for a first token that never came in {name}"
     return _PHRASES[part.kind][0 if more else 1].format(name)
 
 

@@ -10,6 +10,7 @@
     pace         the rest of the duration
 
 What was not observed of a hop is 0 there and stays in `first_token` (before the first token) or `pace` (after it).
+A stream that ended before its first token came (`never_came`) is a wait as a whole: it has no answer and no pace.
 
 Where the inference server told its own times, `server_parts` says how much of `first_token` (of `pace`, where no TTFT
 was observed) was queue, prefill beyond the `prompt` part, and outside the server.
@@ -23,7 +24,7 @@ import numpy as np
 
 from hopbudget.budgets.expectations.expectation import OWN_LINE, Line, fit_line, fit_lines, known_prompts, prompt_tokens
 from hopbudget.budgets.numbers.quantiles import FINISHED, among
-from hopbudget.budgets.profile import Floats, Hops
+from hopbudget.budgets.profile import Bools, Floats, Hops
 
 READER_BOUND: Final = 0.5
 """A stream of which the reader's own time is more than this share was held up by the reader."""
@@ -61,25 +62,40 @@ def first_token_lines(hops: Hops) -> dict[str, Line]:
     return lines
 
 
+def never_came(hops: Hops) -> Bools:
+    """Which streams ended, cut off or failed, while they waited for a first token that was not to come.
+
+    Where no stream has a first token none was recorded, and only a limit on it tells that it didn't come.
+    """
+    recorded = not bool(np.isnan(hops.ttft_s).all())
+    without: Bools = hops.streamed & np.isnan(hops.ttft_s) & ~(hops.output_tokens > 0)
+    told: Bools = without & ~among(hops.outcome, FINISHED) & (recorded | (hops.limit_hit == "first_token"))
+    return told
+
+
 def split_by(hops: Hops, lines: Mapping[str, Line], first_lines: Mapping[str, Line]) -> HopParts:
     """The parts of hops by given lines of duration and of TTFT; a model without a line has no such part."""
     seconds = np.nan_to_num(hops.duration_s)
-    waited = ~np.isnan(hops.ttft_s)
+    waited, cut = ~np.isnan(hops.ttft_s), never_came(hops)
     ttft = np.where(waited, hops.ttft_s, 0.0)
     counted = ~np.isnan(hops.output_tokens)
     backoff = np.minimum(np.nan_to_num(hops.backoff_s), np.where(waited, ttft, seconds))
     retries = np.where(waited, np.maximum(_before_the_answering_attempt(hops) - backoff, 0.0), 0.0)
     by_prompt = np.where(
-        waited, _slope(hops, first_lines, "per_prompt_token_s"), _slope(hops, lines, "per_prompt_token_s") * counted
+        waited | cut,
+        _slope(hops, first_lines, "per_prompt_token_s"),
+        _slope(hops, lines, "per_prompt_token_s") * counted,
     )
     prompt = by_prompt * known_prompts(hops)
-    answers = _slope(hops, lines, "per_output_token_s") * np.where(counted, hops.output_tokens, 0.0)
+    answers = _slope(hops, lines, "per_output_token_s") * np.where(counted & ~cut, hops.output_tokens, 0.0)
     streaming = np.maximum(seconds - ttft, 0.0)
     client = np.minimum(_client_s(hops, streaming), seconds)
-    stalls = np.clip(np.nan_to_num(hops.stalled_s) - client, 0.0, streaming)
+    stalls = np.where(cut, 0.0, np.clip(np.nan_to_num(hops.stalled_s) - client, 0.0, streaming))
     first_token = np.where(waited, ttft - retries - backoff - prompt, 0.0)
+    first_token = np.where(cut, seconds - retries - backoff - prompt - client, first_token)
     named = prompt + retries + backoff + first_token + answers + stalls + client
-    return HopParts(prompt, retries, backoff, first_token, answers, stalls, client, seconds - named)
+    pace = np.where(cut, 0.0, seconds - named)
+    return HopParts(prompt, retries, backoff, first_token, answers, stalls, client, pace)
 
 
 def _before_the_answering_attempt(hops: Hops) -> Floats:

@@ -2,6 +2,7 @@
 
     first_token (pace, where no TTFT was observed) = queue + prefill beyond `prompt` + outside the server + the rest
 
+A stream whose first token never came (`hop_parts.never_came`) has its wait in first_token too.
 The rest is what no server told, and what a server spent before the first token on neither queue nor prefill.
 """
 
@@ -29,7 +30,7 @@ class ServerParts:
 
 
 def by_server(hops: Hops, parts: HopParts) -> ServerParts:
-    """What of `first_token` was queue, prefill and outside the server; of `pace` for hops without a TTFT."""
+    """What of `first_token` was queue, prefill and outside the server; of `pace` for other hops without a TTFT."""
     waited = ~np.isnan(hops.ttft_s)
     room = np.where(waited, hops.ttft_s, np.nan_to_num(hops.duration_s)) - parts.retries - parts.backoff
     inside = np.where(np.isnan(hops.server_ttft_s), hops.queue_s + hops.prefill_s, hops.server_ttft_s)

@@ -77,17 +77,35 @@ def usable_hops(hops: Hops) -> Bools:
 
 
 def blame(hops: Hops, expected: Expected) -> Words:
-    """What made a hop slow: LONG_ANSWER (over the flat quantile, inside its expectation: the provider is healthy),
-    FIRST_TOKEN or PACE (over its expectation, by the larger excess; PACE where no first token was observed), "" if it
-    was not slow or nothing is known."""
-    late = hops.duration_s - expected.finish_s
-    first = np.where(expected.observed, hops.ttft_s - expected.first_token_s, np.nan)
-    slow_first = first >= np.where(np.isnan(first), np.inf, late - first)
+    """What made a hop slow: FIRST_TOKEN or PACE (over its expectation, by the larger excess; PACE where no first token
+    was observed), LONG_ANSWER (inside its expectation but over the flat quantile, because its answer is longer than the
+    usual one of its model here: the provider is healthy), "" if it was not slow or nothing is known. One that is inside
+    its expectation and has no such answer is FIRST_TOKEN where that alone was over what was expected of it."""
+    known = np.isfinite(expected.finish_s)
+    late = np.where(known, hops.duration_s, np.nan) - np.where(known, expected.finish_s, np.nan)
+    first = np.where(expected.observed & known, hops.ttft_s, np.nan) - np.where(known, expected.first_token_s, np.nan)
+    over_flat = (late <= 0) & (hops.duration_s > expected.flat_s)
     words = np.full(len(late), "", dtype=object)
-    words[(late <= 0) & (hops.duration_s > expected.flat_s)] = LONG_ANSWER
+    words[over_flat & (first > 0)] = FIRST_TOKEN
+    words[over_flat & _long_answers(hops, expected)] = LONG_ANSWER
     words[late > 0] = PACE
-    words[(late > 0) & slow_first] = FIRST_TOKEN
+    words[(late > 0) & (first >= late - first)] = FIRST_TOKEN
     return words
+
+
+def _long_answers(hops: Hops, expected: Expected) -> Bools:
+    """Which hops took longer than their model's median by their tokens, more than by the wait before the first one."""
+    waited_s = np.where(np.isnan(hops.ttft_s), hops.queue_s + hops.prefill_s, hops.ttft_s)
+    more, longer_s = np.zeros(len(waited_s)), np.zeros(len(waited_s))
+    models, usable = hops.model.astype(str), usable_hops(hops)
+    for model in np.unique(models[usable]).tolist():
+        own = models == model
+        more[own] = hops.output_tokens[own] - float(np.median(hops.output_tokens[own & usable]))
+        told = waited_s[own & usable & ~np.isnan(waited_s)]
+        longer_s[own] = np.nan_to_num(waited_s[own] - float(np.median(told))) if len(told) else 0.0
+    each_s = expected.answer_s / np.maximum(hops.output_tokens - 1.0, 1.0)
+    long: Bools = (more > 0) & (more * each_s >= longer_s)
+    return long
 
 
 def pinball(value: Floats, quantile: Floats, p: float) -> Floats:

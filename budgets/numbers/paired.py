@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special
 
 from hopbudget.budgets.groups.folds import Clusters
-from hopbudget.budgets.numbers.quantiles import ALPHA
+from hopbudget.budgets.numbers.quantiles import ALPHA, clopper_pearson
 from hopbudget.budgets.profile import Floats, Ints
 
 FEWEST_CLUSTERS: Final = 20
@@ -73,10 +73,12 @@ def share_interval(top: Floats, bottom: Floats, cluster: Ints) -> tuple[float, f
     return (ratio - error if ratio < 0 else low), (ratio + error if ratio > 1 else high)
 
 
-def bootstrap(top: Floats, bottom: Floats, found: Clusters, *, draws: int = DRAWS) -> Estimate:
+def bootstrap(top: Floats, bottom: Floats, found: Clusters, *, draws: int = DRAWS, is_share: bool = False) -> Estimate:
     """sum top / sum bottom over trajectories, with the percentile interval of a bootstrap over whole clusters.
 
-    The draws are fixed by a seed, so that the same data give the same interval. Efron and Tibshirani 1993.
+    The draws are fixed by a seed, so that the same data give the same interval. Efron and Tibshirani 1993. With
+    `is_share`, `top` is the part of `bottom` that has a trait: where none or all of it has, every draw is alike and
+    says nothing of chance, so the interval is Clopper and Pearson's, with each cluster as one trial.
     """
     tops, bottoms = found.sums(top), found.sums(bottom)
     seen = (bottoms > 0) | (tops != 0)
@@ -87,6 +89,9 @@ def bootstrap(top: Floats, bottom: Floats, found: Clusters, *, draws: int = DRAW
     order = np.lexsort((tops[seen], bottoms[seen]))
     tops, bottoms = tops[seen][order], bottoms[seen][order]
     value, n = float(tops.sum()) / total, int(np.count_nonzero(bottom > 0))
+    if is_share and (value == 0 or bool((tops == bottoms).all())):
+        low, high = clopper_pearson(len(tops) if value else 0, len(tops))
+        return Estimate(value, low, high, n, len(tops))
     if len(tops) > MANY:
         off = tops - value * bottoms
         error = 1.959964 * float(np.sqrt((off * off).sum())) / total

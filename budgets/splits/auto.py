@@ -149,7 +149,7 @@ def cross_validate(times: Times, found: Clusters, within: Clusters, aim: Aim) ->
         success=_share(kept, found, times.weight),
         deadline_only=_share(alone, found, times.weight),
         kept_of_deadline=_share(kept, found, times.weight, of=alone),
-        gain=_share(kept - equal, within, times.weight),
+        gain=_mean_over(kept - equal, within, times.weight),
         beats_equal=way[0] not in ("equal_tuned", "equal"),
         candidates=candidates,
         price=(),
@@ -184,8 +184,16 @@ def _mean(values: Floats, weight: Floats | None) -> float:
 
 
 def _share(values: Floats, found: Clusters, weight: Floats | None, of: Floats | None = None) -> Share:
-    """Mean of the values, or their sum over that of others, with its interval over clusters."""
+    """Share of ones among the values, or among those that are one in `of` as well, with its interval over clusters."""
     known: Bools = ~np.isnan(values) if of is None else ~np.isnan(values) & ~np.isnan(of)
     w = known.astype(np.float64) if weight is None else known * weight
-    estimate = bootstrap(w * np.nan_to_num(values), w if of is None else w * np.nan_to_num(of), found)
+    estimate = bootstrap(w * np.nan_to_num(values), w if of is None else w * np.nan_to_num(of), found, is_share=True)
+    return Share(estimate.value, estimate.low, estimate.high, int(np.count_nonzero(known)))
+
+
+def _mean_over(values: Floats, found: Clusters, weight: Floats | None) -> Share:
+    """Mean of paired differences, with its interval over clusters."""
+    known: Bools = ~np.isnan(values)
+    w = known.astype(np.float64) if weight is None else known * weight
+    estimate = bootstrap(w * np.nan_to_num(values), w, found)
     return Share(estimate.value, estimate.low, estimate.high, int(np.count_nonzero(known)))

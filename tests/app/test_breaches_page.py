@@ -40,7 +40,8 @@ def test_the_bars_of_causes_and_of_hops_add_up_to_the_excess(
     found = breaches(recorded_profile, 4.0)
     for chart in ("Causes", "Where"):
         bars = marks(drawn(opened, chart), "bar")
-        assert sum(bar["end"] - bar["s"] for bar in bars) == pytest.approx(found.excess_s, rel=0.02)
+        within = 0.0005 if chart == "Causes" else 0.02
+        assert sum(bar["end"] - bar["s"] for bar in bars) == pytest.approx(found.excess_s, rel=within)
 
 
 def test_the_deadline_can_be_moved_until_nobody_is_late(open_page: OpenPage, recorded_store: Path) -> None:
@@ -137,7 +138,7 @@ def test_the_list_can_be_the_newest(open_page: OpenPage, recorded_store: Path) -
     opened = open_page(recorded_store, "breaches", order="newest")
 
     listed = next(frame.value for frame in opened.dataframe if "took" in frame.value.columns)
-    assert list(listed["trajectory"])[:2] == [f"{60:032x}"[:12], f"{59:032x}"[:12]]
+    assert list(listed["trajectory"])[:2] == [f"{60:032x}", f"{59:032x}"]
 
 
 def test_a_configured_tracing_tool_is_linked(open_page: OpenPage, recorded_store: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from hopbudget.budgets import (
     allocate,
     deadline_at,
 )
-from hopbudget.budgets.allocate import LEAST_CAP_S
+from hopbudget.budgets.allocate import LEAST_CAP_S, least_cap_s
 
 Build = Callable[..., Profile]
 
@@ -198,6 +198,22 @@ def test_no_cap_is_smaller_than_fifty_milliseconds(profile_of: Build) -> None:
     assert min(slot.budget_s for slot in allocate(profile, 1.0, method="independent").slots) == pytest.approx(0.05)
 
 
+def test_the_least_cap_of_a_deadline_below_a_second_scales_with_it() -> None:
+    assert least_cap_s(30.0) == least_cap_s(1.0) == LEAST_CAP_S
+    assert least_cap_s(0.4) == pytest.approx(0.4 * LEAST_CAP_S)
+
+
+def test_a_deadline_below_a_second_leaves_a_quick_place_what_it_takes(profile_of: Build) -> None:
+    # A voice agent: 24 ms of looking up, then 380 ms of answering. 50 ms for the first would break the second.
+    rows = [
+        {"steps": [("hop", {"hop": n, "duration_s": s}) for n, s in (("look", 0.020 + k / 1e4), ("say", 0.380))]}
+        for k in range(40)
+    ]
+    found = allocate(profile_of(rows), 0.41)
+    assert found.auto is not None and found.auto.beats_equal
+    assert found.auto.success.share > 0.9
+
+
 def streamed(start: float, answer: float, end: float) -> dict[str, Any]:
     final = {"hop": "end", "duration_s": end - start, "final": True, "streamed": True, "ttft_s": 0.2, "tpot_s": 0.1}
     plan = ("hop", {"hop": "plan", "duration_s": start})
@@ -287,3 +303,13 @@ def test_a_place_that_got_the_least_says_how_few_come_there(profile_of: Build) -
     (note,) = [note for note in found.notes if "the least there is" in note]
     assert "so ask #3 (10% come there) gets 50 ms" in note
     assert not any("the least there is" in note for note in allocate(profile_of(rows), 2.8, method="equal").notes)
+
+
+def test_a_place_that_takes_less_than_the_least_is_not_said_to_go_over_it(profile_of: Build) -> None:
+    rows = [
+        {"steps": [("hop", {"hop": n, "duration_s": s}) for n, s in (("look", 0.01 + k / 1e4), ("say", 2.0 + k / 10))]}
+        for k in range(60)
+    ]
+    found = allocate(profile_of(rows), 6.0, method="quantile")
+    (note,) = [note for note in found.notes if "the least there is" in note]
+    assert note == "look (p90 15.3 ms) gets 50 ms, the least there is, which is no less than it takes there"

@@ -11,6 +11,7 @@ import pytest
 
 from hopbudget.budgets import Allocation, Profile, allocate, deadline_at
 from hopbudget.budgets.groups.folds import Clusters
+from hopbudget.budgets.numbers.quantiles import clopper_pearson
 from hopbudget.budgets.splits.auto import Aim, binding_place, cross_validate, in_time, succeeded, try_out, ways
 from hopbudget.budgets.splits.slots import Times
 
@@ -228,3 +229,17 @@ def test_a_fixed_pipeline_of_eight_unlike_hops_gains_a_third_over_equal_shares(p
 def test_a_pipeline_of_alike_hops_gains_next_to_nothing(pipeline: Any) -> None:
     held_out = pipeline.held_out(trajectories=1000, seeds=range(2), shape=pipeline.ALIKE)
     assert held_out.gain_over_equal.value == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize(("deadline_s", "kept"), [(1.0, 0.0), (9.0, 1.0)])
+def test_a_share_of_none_or_all_is_no_certainty(profile_of: Build, deadline_s: float, kept: float) -> None:
+    a = allocate(profile_of([hops(1.0 + k / 100, 1.0) for k in range(35)]), deadline_s)
+    assert a.auto is not None
+    assert a.auto.success.share == kept
+    assert (a.auto.success.low, a.auto.success.high) == pytest.approx(clopper_pearson(35 * kept, 35))
+
+
+def test_no_gain_in_any_trajectory_keeps_its_interval_of_nothing(profile_of: Build) -> None:
+    a = at_p90(profile_of(alike(60)))
+    assert a.auto is not None
+    assert (a.auto.gain.low, a.auto.gain.share, a.auto.gain.high) == (0.0, 0.0, 0.0)

@@ -13,6 +13,7 @@ from hopbudget.budgets.backtests.bounds import bounds
 from hopbudget.budgets.backtests.parts import PARTS, Part, join, measure, reliability_of
 from hopbudget.budgets.backtests.splits import METHODS, Named, resplit
 from hopbudget.budgets.groups.folds import Clusters, within_runs
+from hopbudget.budgets.numbers.quantiles import clopper_pearson
 from hopbudget.budgets.population import population
 from hopbudget.budgets.splits.slots import Times
 
@@ -211,6 +212,22 @@ def test_a_bound_is_tried_on_runs_that_it_was_not_learned_from(profile_of: Build
     assert found["point"].coverage == pytest.approx(0.9, abs=0.03)
     assert found["point"].held <= found["largest_run"].held
     assert found["t_interval"].price > found["largest_run"].price >= 1.0
+
+
+def test_what_held_in_every_run_has_an_interval_of_as_many_trials_as_runs(profile_of: Build) -> None:
+    rows = [{"run": f"r{k % 6}", "steps": [("hop", {"hop": "a", "duration_s": 1.0})]} for k in range(60)]
+    (cell,) = backtest(profile_of(rows), [Named("4s", None, 4.0)]).cells
+    found = cell.methods["deadline_only"]
+    assert found.value == 1.0
+    assert (found.low, found.high) == pytest.approx(clopper_pearson(6, 6))
+    same = cell.less_than_alone["auto"]
+    assert (same.low, same.value, same.high) == (0.0, 0.0, 0.0)
+
+
+def test_a_rule_that_was_never_wrong_may_be_yet() -> None:
+    rows = {"trajectory": np.arange(30), "right": np.ones(30)}
+    figures, _ = measure({"steps": rows}, Clusters("trajectory", np.arange(30), ("",) * 30))
+    assert (figures["steps.right"].low, figures["steps.right"].high) == pytest.approx(clopper_pearson(30, 30))
 
 
 def test_resplit_hands_on_what_is_left() -> None:

@@ -34,19 +34,23 @@ measurement = st.one_of(st.just(np.nan), st.integers(0, 20).map(lambda n: n / 4)
 
 step = st.one_of(
     st.builds(
-        lambda name, seconds, tokens, start, measured: hop(
+        lambda name, seconds, tokens, start, measured, how: hop(
             name,
             seconds / 4,
             output_tokens=float(tokens) if tokens else np.nan,
             input_tokens=float(10 * tokens) if tokens else np.nan,
             **dict(zip(MEASURED, measured, strict=True)),
             **({"started_s": start / 2} if start is not None else {}),
+            **how,
         ),
         st.sampled_from(["a", "b", "c"]),
         st.integers(0, 40),
         st.integers(0, 50),
         st.one_of(st.none(), st.integers(0, 10)),
         st.tuples(*[measurement] * len(MEASURED)),
+        st.fixed_dictionaries(
+            {"streamed": st.booleans(), "outcome": st.sampled_from(["ok", "ok", "failed", "timed_out"])}
+        ),
     ),
     st.builds(
         lambda name, seconds, start: work(name, seconds / 4, **({"started_s": start / 2} if start is not None else {})),
@@ -116,6 +120,56 @@ def test_a_late_first_token_is_a_cause_of_its_own(profile_of: Build) -> None:
     parts = parts_of(profile_of([*[told(0.3)] * 41, told(2.8)]), 41)
     assert parts["first_token", "answer"].seconds == pytest.approx(2.5)
     assert parts["first_token", "answer"].detail == "later first token in `answer`"
+
+
+def streamed(**more: Any) -> dict[str, Any]:
+    """An answer of 100 tokens to a prompt of about 500, of which the first comes after 0.3 s."""
+    told = {"ttft_s": 0.3, "output_tokens": 100.0, "input_tokens": 500.0, "streamed": True}
+    return {"steps": [hop("answer", **{"seconds": 1.3, **told, **more})]}
+
+
+def cut(seconds: float, outcome: str = "timed_out", **more: Any) -> dict[str, Any]:
+    """A stream that ended before its first token: nobody told its tokens."""
+    unknown = {"ttft_s": np.nan, "output_tokens": np.nan, "input_tokens": np.nan}
+    return {**streamed(seconds=seconds, outcome=outcome, **{**unknown, **more}), "outcome": outcome}
+
+
+@pytest.mark.parametrize("outcome", ["timed_out", "cancelled", "closed_by_consumer", "failed"])
+@pytest.mark.parametrize("lines", [4, 41])
+def test_a_first_token_that_never_came_was_waited_for_and_nothing_else_was_slow(
+    profile_of: Build, outcome: str, lines: int
+) -> None:
+    random = np.random.default_rng(1)
+    prompts = random.integers(100, 900, lines)
+    normal = [streamed(ttft_s=0.1 + 4e-4 * n, input_tokens=float(n), seconds=1.1 + 4e-4 * n) for n in prompts]
+    profile = profile_of([*normal, cut(3.0, outcome)])
+    causes = explain(profile)
+    found = {part.kind: part for part in causes.parts(lines)}
+    usual_s = causes.reference.duration_s - 1.0
+    assert set(found) == {"first_token", "answers"}
+    assert found["first_token"].seconds == pytest.approx(3.0 - usual_s)
+    assert found["answers"].seconds == pytest.approx(-1.0)
+    assert found["first_token"].detail == "waited for a first token that never came in `answer`"
+    assert found["first_token"].count == 1
+
+
+def test_one_that_was_cut_before_a_first_token_was_due_had_no_earlier_one(profile_of: Build) -> None:
+    parts = parts_of(profile_of([*[streamed()] * 41, cut(0.1, "cancelled")]), 41)
+    assert {key: part.seconds for key, part in parts.items()} == {("answers", "answer"): pytest.approx(-1.2)}
+
+
+def test_what_the_server_told_of_a_first_token_that_never_came_is_its_queue(profile_of: Build) -> None:
+    server = {"queue_s": 0.1, "prefill_s": 0.1}
+    parts = parts_of(profile_of([*[streamed(**server)] * 41, cut(3.0, queue_s=2.6, prefill_s=0.1)]), 41)
+    assert parts["queue", "answer"].seconds == pytest.approx(2.5)
+    assert parts["first_token", "answer"].seconds == pytest.approx(0.2)
+
+
+def test_where_no_first_token_was_ever_recorded_a_missing_one_says_nothing(profile_of: Build) -> None:
+    parts = parts_of(profile_of([*[streamed(ttft_s=np.nan)] * 41, cut(3.0)]), 41)
+    assert ("first_token", "answer") not in parts
+    parts = parts_of(profile_of([*[streamed(ttft_s=np.nan)] * 41, cut(3.0, limit_hit="first_token")]), 41)
+    assert parts["first_token", "answer"].seconds > 0
 
 
 def test_a_larger_prompt_is_told_from_a_late_first_token(profile_of: Build) -> None:

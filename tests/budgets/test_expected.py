@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hopbudget.budgets import Profile
-from hopbudget.budgets.expectations.expected import blame, evaluate, expect, fit, from_plan, learn, pinball
+from hopbudget.budgets.expectations.expected import Expected, blame, evaluate, expect, fit, from_plan, learn, pinball
 
 Build = Callable[..., Profile]
 
@@ -62,6 +62,37 @@ def test_each_blame_names_what_it_is(profile_of: Build) -> None:
     shared = {"model": "m", "input_tokens": 15_000.0, "streamed": True}
     hops = profile_of([{"hops": [{**shared, **case} for case in cases]}]).hops
     assert blame(hops, expect(hops, found)).tolist() == ["long answer", "first token", "pace", ""]
+
+
+def test_an_answer_is_long_only_by_more_tokens_than_usual_that_explain_the_time(profile_of: Build) -> None:
+    """Seconds before the first token and tokens, of hops that all end within what is expected of them."""
+    told = [*[(0.25, 51.0)] * 5, (2.25, 51.0), (2.25, 52.0), (2.35, 52.0), (0.25, 151.0)]
+    rows = [
+        {"ttft_s": first, "output_tokens": n, "duration_s": first + (n - 1) * 0.018, "streamed": True}
+        for first, n in told
+    ]
+    hops = profile_of([{"hops": rows}]).hops
+    shared = {"flat_s": np.full(9, 2.5), "observed": np.ones(9, dtype=np.bool_)}
+    limits = Expected(first_token_s=np.full(9, 2.3), answer_s=(hops.output_tokens - 1) * 0.02, **shared)
+    assert (hops.duration_s <= limits.finish_s).all() and (hops.duration_s > limits.flat_s)[5:].all()
+    assert blame(hops, limits).tolist() == [*[""] * 7, "first token", "long answer"]
+
+
+def test_a_queue_that_only_the_server_told_is_no_long_answer(profile_of: Build) -> None:
+    told = [*[(0.0, 51.0)] * 5, (2.0, 60.0)]
+    rows = [
+        {"queue_s": queue, "prefill_s": 0.1, "output_tokens": n, "duration_s": queue + 1.0 + n * 0.01}
+        for queue, n in told
+    ]
+    hops = profile_of([{"hops": rows}]).hops
+    limits = Expected(np.full(6, 3.0), (hops.output_tokens - 1) * 0.02, np.full(6, 2.5), np.zeros(6, dtype=np.bool_))
+    assert blame(hops, limits).tolist() == [""] * 6
+
+
+def test_where_nothing_bounds_a_first_token_nothing_is_blamed(profile_of: Build) -> None:
+    hops = profile_of([{"hops": [{"model": "m", "output_tokens": 10.0, "ttft_s": 1.0, "duration_s": 9.0}] * 2}]).hops
+    never = Expected(np.full(2, np.inf), np.full(2, 0.1), np.full(2, 0.5), np.ones(2, dtype=np.bool_))
+    assert blame(hops, never).tolist() == ["", ""]
 
 
 def test_without_a_first_token_what_is_slow_for_its_tokens_is_the_pace(profile_of: Build) -> None:

@@ -74,7 +74,7 @@ def test_a_decoder_that_is_killed_is_one_sentence_and_leaves_nothing_behind(
     make: Any, store: Store, apart: Any, tmp_path: Path
 ) -> None:
     path = many(make, tmp_path / "a.jsonl")
-    store.stored_spans = 500
+    store.batch_spans = 500
 
     def kill(*_: object) -> None:
         apart[0].kill()

@@ -123,7 +123,7 @@ def test_notes_of_lost_spans_are_summed_by_reason(make: Any, store: Store) -> No
 
 def test_a_file_larger_than_a_transaction_is_stored_whole(make: Any, store: Store, rows: Any) -> None:
     writer(store).append([make.line(make.run(f"t{number}")) for number in range(10)], 40)
-    store.stored_spans = 8
+    store.batch_spans = 8
     counts = store.drain()
     assert (counts.files, counts.spans, counts.trajectories) == (1, 40, 10)
 

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +75,7 @@ def test_until_its_root_comes_a_trajectory_is_incomplete(make: Any, store: Store
 
 def test_a_trace_over_several_transactions_is_put_together(make: Any, rows: Any, tmp_path: Path) -> None:
     store = Store(tmp_path / "small.duckdb")
-    store.stored_spans = 1
+    store.batch_spans = 1
     spans = [make.agent("bot", 0, 2000), *(make.chat(f"c{n}", n, n + 1, parent="bot") for n in range(20))]
     result = store.import_paths([make.file(tmp_path / "a.jsonl", *([span] for span in spans))])
     assert (result.spans, result.trajectories, result.hops) == (21, 1, 20)
@@ -284,6 +286,32 @@ def test_a_failed_write_leaves_the_store_as_it_was(make: Any, store: Store, rows
     with pytest.raises(duckdb.Error), store.writing() as con:
         con.execute("DELETE FROM spans")
         con.execute("SELECT no_such_column FROM spans")
+    assert counts(store, rows) == [4, 1, 2, 1]
+
+
+_WITH_A_LIMIT = """
+import resource, sys
+from hopbudget.cli import run
+limit = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+sys.exit(run(sys.argv[2:]))
+"""
+
+
+def test_a_file_that_can_not_grow_is_one_sentence_and_loses_nothing(
+    make: Any, store: Store, rows: Any, tmp_path: Path
+) -> None:
+    store.import_paths([make.file(tmp_path / "a.jsonl", make.run("t1"))])
+    assert store.path
+    more = make.file(tmp_path / "b.jsonl", *(make.run(f"more{number}") for number in range(400)))
+    command = ["import", str(more), "--store", str(store.path)]
+    size = str(store.path.stat().st_size)
+    done = subprocess.run(
+        [sys.executable, "-c", _WITH_A_LIMIT, size, *command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == Exit.ENVIRONMENT
+    assert "can't be written" in done.stderr
+    assert "Traceback" not in done.stderr
     assert counts(store, rows) == [4, 1, 2, 1]
 
 

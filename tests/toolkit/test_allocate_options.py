@@ -23,6 +23,12 @@ def test_auto_is_the_default_and_says_what_it_took(hopbudget: Any, filled: Path)
     assert plan["auto"]["method"] in plan["auto"]["candidates"][0]["method"] or plan["auto"]["beats_equal"]
 
 
+def test_what_is_kept_where_it_was_learned_says_so(hopbudget: Any, filled: Path) -> None:
+    plan = hopbudget("allocate", filled, "--deadline", "p90", "--method", "mean", "--json").json
+    said = hopbudget("allocate", filled, "--deadline", "p90", "--method", "mean")
+    assert f"of the {plan['kept']['n']} it was learned from" in " ".join(said.out.split())
+
+
 def test_runs_and_classes_are_in_the_plan(hopbudget: Any, filled: Path) -> None:
     plan = hopbudget("allocate", filled, "--deadline", "p90", "--run-by", "service.version", "--json").json
     assert plan["feasibility"]["runs"]["only_this"] is True

@@ -270,6 +270,7 @@ def test_a_configuration_without_an_objective_is_told(hopbudget: Run, filled: Pa
     said = hopbudget("check", filled)
     assert said.code == Exit.USAGE
     assert "holds no objective" in said.err
+    assert "comments out those that too little was recorded for" in said.err
 
 
 def test_every_mistake_of_the_configuration_is_told_with_its_line(hopbudget: Run, filled: Path) -> None:

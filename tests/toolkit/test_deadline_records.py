@@ -197,7 +197,7 @@ def test_explain_says_how_the_deadline_ended(hopbudget: Run, stored: Path, told:
 def test_explain_says_what_was_done_about_it(hopbudget: Run, stored: Path, told: list[dict[str, Any]]) -> None:
     limit, deadline, refused, observed = (explained(hopbudget, stored, detail) for detail in told)
     assert "intervened: plan: first_token" in limit
-    assert "intervened: answer: completion" in deadline
+    assert "intervened: answer: deadline" in deadline
     assert "intervened: answer: refused" in refused
     assert "intervened" not in observed
 

@@ -69,7 +69,7 @@ def test_and_says_it_in_words(hopbudget: Run, runs: Path, number: int, words: st
 
 def test_of_several_slow_ones_it_says_how_many_were_long_answers(hopbudget: Run, runs: Path) -> None:
     said = " ".join(hopbudget("explain", runs, "--slowest", "3").out.split())
-    assert "3 hops here took longer than 90% of all hops of their model. 1 of them took no longer" in said
+    assert "3 slow hops here took longer than 90% of all hops of their model. 1 of them took no longer" in said
 
 
 ALONE = 70

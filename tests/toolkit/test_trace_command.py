@@ -1,6 +1,7 @@
 """`hopbudget trace`: an unchanged program, its exit code, its model calls and their trajectory."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -106,6 +107,27 @@ def test_the_exit_code_is_the_programs_and_a_failing_one_a_failed_trajectory(tra
     assert found.code == 7
     assert found.trajectories[0]["outcome"] == "failed"
     assert len(found.hops) == 2
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_run_that_somebody_ended_is_cancelled_and_no_failure(trace: Trace, name: str) -> None:
+    found = trace(f"answer()\nimport signal, time\nos.kill(os.getpid(), signal.{name})\ntime.sleep(60)")
+    assert found.code == 128 + signal.Signals[name]
+    assert [row["outcome"] for row in found.trajectories] == ["cancelled"]
+
+
+def test_a_deadline_that_a_whole_run_is_not_held_to_is_said_and_so_are_mistakes(trace: Trace) -> None:
+    found = trace("answer()", HOPBUDGET_DEADLINE="0.001s", HOPBUDGET_ENFORCE="strict")
+    assert found.code == 0
+    assert "the whole run of agent is not held to the deadline" in found.err
+    assert found.err.count("HOPBUDGET_ENFORCE: a mode is one of") == 1
+
+
+def test_where_the_deadline_is_a_trajectorys_nothing_is_said_of_the_whole_run(trace: Trace) -> None:
+    end = "import hopbudget as hb\nwith hb.trajectory('agent'):\n    answer()"
+    found = trace(end, HOPBUDGET_DEADLINE="30s")
+    assert [row["deadline_s"] for row in found.trajectories] == [30.0]
+    assert "not held" not in found.err
 
 
 def test_an_exception_is_shown_as_ever(trace: Trace) -> None:

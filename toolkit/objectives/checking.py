@@ -191,7 +191,10 @@ def _with_objectives(config_path: str | None) -> Config:
         )
     config = load(path)
     if not any(workload.objectives for workload in config.workloads):
-        raise UserError(f"{path} holds no objective. `hopbudget check --propose` shows what they look like.")
+        raise UserError(
+            f"{path} holds no objective; what is commented out does not count. `hopbudget check --propose` shows what "
+            "they look like, and comments out those that too little was recorded for: record more, or uncomment one."
+        )
     return config
 
 

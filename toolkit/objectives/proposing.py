@@ -21,6 +21,7 @@ from hopbudget.reports.reading import Selection
 from hopbudget.store import objectives as stored
 from hopbudget.store import queries
 from hopbudget.store.objectives import Scope
+from hopbudget.units import plural
 
 if TYPE_CHECKING:
     import duckdb
@@ -81,7 +82,8 @@ def proposal(con: "duckdb.DuckDBPyConnection", where: queries.Where) -> str:
 
 def _workload(name: str, n: int, window: Window) -> Iterator[str]:
     held = len(window.trajectories.code)
-    yield f"[workloads.{_key(name)}]  # {n:,} trajectories, {held:,} of them in the 30 days before the newest"
+    counted = plural(n, "trajectory", "trajectories") + (f", {held:,} of them" if n > 1 else "")
+    yield f"[workloads.{_key(name)}]  # {counted} in the 30 days before the newest"
     yield '# deadline = "12s"      # end to end, for one trajectory'
     yield '# enforce = "observe"   # or "deadline": a request ends at its limits'
     yield f"# match.name = {_text(name)}  # or match.service, or any attribute; all must hold"

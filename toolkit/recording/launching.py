@@ -5,6 +5,7 @@ it and in every Python process it starts. The run of the whole program is one sp
 encloses belongs to it.
 """
 
+import math
 import os
 import shutil
 import signal
@@ -29,12 +30,15 @@ from hopbudget.store.narrow import Where
 from hopbudget.store.spool import spool_folder
 from hopbudget.tracing import propagate
 from hopbudget.tracing import vocabulary as v
+from hopbudget.tracing.terms import terms
 
 SHIM: Final = Path(__file__).resolve().parents[1] / "launch"
 _STORE: Final = "HOPBUDGET_TRACE_STORE"
 _NAME: Final = "HOPBUDGET_TRACE_NAME"
 _TRAJECTORY: Final = "HOPBUDGET_TRACE_TRAJECTORY"
 _FORWARDED: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+_ENDED_BY_SOMEBODY: Final = frozenset(128 + number for number in (signal.SIGINT, *_FORWARDED))
+"""Exit codes of a program that the keyboard, or somebody's signal, ended."""
 
 
 def trace_command(command: Sequence[str], store: Path, trajectory: str | None) -> int:
@@ -56,12 +60,16 @@ def trace_command(command: Sequence[str], store: Path, trajectory: str | None) -
     began_s = time.time()
     with _whole_run(name, store) as span:
         code = _run(program, environment(os.environ, name, store, trajectory))
-        if code:
+        if code in _ENDED_BY_SOMEBODY:
+            span.set_attributes({v.OUTCOME: "cancelled", v.ERROR_TYPE: f"exit {code}"})
+            span.set_status(Status(StatusCode.ERROR))
+        elif code:
             span.set_attributes({v.OUTCOME: "failed", v.ERROR_TYPE: f"exit {code}"})
             span.set_status(Status(StatusCode.ERROR))
         else:
             span.set_attribute(v.OUTCOME, "ok")
-    for line in (summary(store), *never_ran(store, trajectory, began_s)):
+    run = format(span.get_span_context().trace_id, "032x")
+    for line in (summary(store), *never_ran(store, trajectory, began_s), *not_held(store, trajectory, name, run)):
         print(line, file=sys.stderr)  # noqa: T201
     return code
 
@@ -150,6 +158,25 @@ def never_ran(store: Path, trajectory: str | None, since_s: float) -> list[str]:
     return [
         f"hopbudget: no trajectory of {trajectory} was recorded: {function} never ran, or the program knows its module "
         f"by another name than {module!r}."
+    ]
+
+
+def not_held(store: Path, trajectory: str | None, name: str, run: str) -> list[str]:
+    """What to say where the whole run, the trace `run`, was a trajectory and settings give it deadlines or limits.
+
+    What is wrong in the settings is said too, by the logger.
+    """
+    if trajectory is not None or not store.exists():
+        return []
+    with Store(store).reading() as con:
+        if not queries.workloads(con, Where(trace_ids=[run])):
+            return []
+    found = terms(name)
+    if found.deadline_s == math.inf and not found.hops:
+        return []
+    return [
+        f"hopbudget: the whole run of {name} is not held to the deadline or limits that its settings give it. Name the "
+        "function that is one agent run: --trajectory MODULE:FUNCTION."
     ]
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import textwrap
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, NoReturn
 
 from rich.cells import cell_len, set_cell_size
@@ -24,6 +25,8 @@ UNSPLIT: Final = "#0072B2"
 OVER: Final = "#D55E00"
 QUIET: Final = "bright_black"
 
+_ID_DIGITS: Final = 12
+_LEAST_BAR: Final = 6
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 _NUMBER_AND_UNIT: Final = re.compile(r"[+-]?[\d.,]+ (?:ms|s|min|h)\b")
@@ -95,6 +98,36 @@ def name(text: str, width: int) -> Text:
     """A name that somebody else chose, safe to print (no control characters) and cut to so many cells."""
     printable = "".join(character if character.isprintable() else "·" for character in text)
     return Text(printable if cell_len(printable) <= width else set_cell_size(printable, width - 1).rstrip() + "…")
+
+
+def room(
+    names: Iterable[str], rows: Sequence[Sequence[str]], longest: int, bars: int = 0, width: int = WIDTH
+) -> tuple[int, int]:
+    """Cells for the names and the bars of a table whose other cells, heads included, are `rows`: those are never cut.
+
+    The bars give way first, down to a few cells, then the names.
+    """
+    taken = sum(max(map(cell_len, column)) + 1 for column in zip(*rows, strict=True))
+    left = width - taken - 1 - (1 if bars else 0)
+    wanted = max((cell_len(name(each, longest).plain) for each in names), default=1)
+    drawn = max(min(bars, _LEAST_BAR), min(bars, left - wanted))
+    return max(1, min(wanted, left - drawn)), drawn
+
+
+def id_digits(ids: Collection[str]) -> int:
+    """How many first digits of trace ids to show: 12 that are not zeros of a padding, and more until all differ."""
+    different = set(ids)
+    longest = max(map(len, different), default=0)
+    digits = max((min(_ID_DIGITS + _padding(each), len(each)) for each in different), default=_ID_DIGITS)
+    while digits < longest and len({each[:digits] for each in different}) < len(different):
+        digits += 1
+    return digits
+
+
+def _padding(trace_id: str) -> int:
+    """The zeros that stand before an id of fewer bits; a few at the beginning are no padding."""
+    zeros = len(trace_id) - len(trace_id.lstrip("0"))
+    return zeros if zeros >= _ID_DIGITS else 0
 
 
 def bar(value: float | None, largest: float, width: int, colour: str) -> Text:

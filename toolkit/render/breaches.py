@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _BAR: Final = 22
 _CAUSE_BAR: Final = 14
 _SMALL: Final = 0.005
+_NOTHING: Final = 0.0005
+"""Shares below this are 0.0% on a screen."""
 _MOST_HOPS: Final = 8
 _MOST_IN_COMMON: Final = 10
 _MOST_LISTED: Final = 10
@@ -69,22 +71,39 @@ def _causes(out: Console, b: Breaches) -> None:
     rows = base.table("cause", "share", "95%", "", "most in", "")
     rows.columns[5].justify = "left"
     largest = max(abs(cause.seconds) for cause in b.causes)
-    for cause in b.causes:
-        if abs(cause.share) >= _SMALL or cause.main_in:
-            colour = COLOUR.get(cause.kind, base.QUIET)
-            rows.add_row(
-                Text(NAME.get(cause.kind, cause.kind.replace("_", " ")), style=colour),
-                share(cause.share),
-                interval(cause),
-                seconds(cause.seconds, signed=True),
-                count(cause.main_in),
-                base.bar(cause.seconds, largest, _CAUSE_BAR, colour),
-            )
+    for cause in shown_causes(b):
+        colour = COLOUR.get(cause.kind, base.QUIET)
+        rows.add_row(
+            Text(NAME.get(cause.kind, cause.kind.replace("_", " ")), style=colour),
+            share(cause.share),
+            interval(cause),
+            seconds(cause.seconds, signed=True),
+            count(cause.main_in),
+            base.bar(cause.seconds, largest, _CAUSE_BAR, colour),
+        )
+    rest = rest_of_causes(b)
+    if rest is not None:
+        of_excess, rest_s = rest
+        drawn = base.bar(rest_s, largest, _CAUSE_BAR, base.QUIET)
+        rows.add_row(Text("rest", style=base.QUIET), share(of_excess), "", seconds(rest_s, signed=True), "", drawn)
     out.print(rows)
     for said in notes(b):
         for line in base.wrap(said, base.WIDTH):
             out.print(Text(line, style=base.QUIET))
     out.print()
+
+
+def shown_causes(b: Breaches) -> list[CauseShare]:
+    """The causes that have a row of their own."""
+    return [cause for cause in b.causes if abs(cause.share) >= _SMALL or cause.main_in]
+
+
+def rest_of_causes(b: Breaches) -> tuple[float, float] | None:
+    """Share and seconds of the causes that have no row of their own; None where that is no tenth of a percent."""
+    shown = shown_causes(b)
+    rest = [cause for cause in b.causes if cause not in shown]
+    of_excess = sum(cause.share for cause in rest)
+    return (of_excess, sum(cause.seconds for cause in rest)) if abs(of_excess) >= _NOTHING else None
 
 
 def interval(cause: CauseShare) -> str:
@@ -126,7 +145,7 @@ def _hops(out: Console, b: Breaches) -> None:
             base.bar(hop.seconds, largest, _BAR, colour),
         )
     rest = [hop for hop in b.hops if hop not in shown]
-    if any(abs(hop.share) >= _SMALL for hop in rest):
+    if abs(sum(hop.share for hop in rest)) >= _NOTHING:
         rows.add_row("others", share(sum(h.share for h in rest)), seconds(sum(h.seconds for h in rest), signed=True))
     out.print(rows)
     out.print()
@@ -136,18 +155,23 @@ def _in_common(out: Console, b: Breaches) -> None:
     if not b.in_common:
         return
     out.print(Text("What breached ones have in common", style="bold"))
-    rows = base.table("those with", "n", "breach", "others", "points", "95%", "")
-    for common in b.in_common[:_MOST_IN_COMMON]:
-        effect = common.effect
-        rows.add_row(
-            base.name(_trait(common), 31),
-            count(effect.n_with),
-            share(effect.risk_with),
-            share(effect.risk_without),
-            _points(effect.difference),
-            f"{_points(effect.low)} to {_points(effect.high)}",
-            Text("*" if effect.beyond_chance else ""),
-        )
+    heads = ("n", "breach", "others", "points", "95%", "*")
+    rows = base.table("those with", *heads[:-1], "")
+    shown = b.in_common[:_MOST_IN_COMMON]
+    cells = [
+        [
+            count(common.effect.n_with),
+            share(common.effect.risk_with),
+            share(common.effect.risk_without),
+            _points(common.effect.difference),
+            f"{_points(common.effect.low)} to {_points(common.effect.high)}",
+            "*" if common.effect.beyond_chance else "",
+        ]
+        for common in shown
+    ]
+    names, _ = base.room(["those with", *map(_trait, shown)], [heads, *cells], 31, width=out.width)
+    for common, numbers in zip(shown, cells, strict=True):
+        rows.add_row(base.name(_trait(common), names), *numbers)
     out.print(rows)
     out.print(Text("points: percentage points more than the others; * beyond what chance brings", style=base.QUIET))
     for line in textwrap.wrap(b.caution, base.WIDTH):
@@ -170,13 +194,16 @@ def _listed(out: Console, explained: "Explained") -> None:
     out.print(Text(f"Late{most}", style="bold"))
     rows = base.table("trace", "took", "over typical", "largest part")
     rows.columns[3].justify = "left"
+    digits = base.id_digits([str(t.trace_id[late.row]) for late in b.trajectories[:_MOST_LISTED]])
     for late in b.trajectories[:_MOST_LISTED]:
         kind = NAME.get(late.kind, late.kind.replace("_", " "))
         rows.add_row(
-            base.name(str(t.trace_id[late.row])[:12], 12),
+            base.name(str(t.trace_id[late.row])[:digits], digits),
             seconds(late.duration_s),
             seconds(late.excess_s, signed=True),
-            base.name(f"{kind} {seconds(late.seconds, signed=True)}" + (f" in {late.name}" if late.name else ""), 44),
+            base.name(
+                f"{seconds(late.seconds, signed=True)} {kind}" + (f" in {late.name}" if late.name else ""), 56 - digits
+            ),
         )
     out.print(rows)
     out.print()

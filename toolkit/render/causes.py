@@ -77,10 +77,14 @@ def slow(out: Console, explained: Sequence["Explained"], heading: str, alone: Se
         out.print(Text("bars: what took longer, by cause, in the colours below", style=base.QUIET))
     out.print()
     largest = max((sum(part.seconds for part in row.parts if part.seconds > 0) for row in explained), default=0.0)
-    for row, parts, excess_s, said in _listed(explained, alone):
-        line = Text(f"{row.trace_id[:12]}  {seconds(row.duration_s):>8}  {seconds(excess_s, signed=True):>9}  ")
+    listed = _listed(explained, alone)
+    digits = base.id_digits([row.trace_id for row, *_ in listed])
+    outcomes = (len(row.outcome) + 1 for row, *_ in listed if row.outcome not in {"ok", "truncated"})
+    bars = min(_BAR, base.WIDTH - digits - 23 - max(outcomes, default=0))
+    for row, parts, excess_s, said in listed:
+        line = Text(f"{row.trace_id[:digits]}  {seconds(row.duration_s):>8}  {seconds(excess_s, signed=True):>9}  ")
         longer = [(part.seconds, COLOUR[part.kind]) for part in sorted_by_kind(parts) if part.seconds > 0]
-        width = round(sum(size for size, _ in longer) / largest * _BAR) if largest > 0 else 0
+        width = round(sum(size for size, _ in longer) / largest * bars) if largest > 0 else 0
         line.append_text(base.stacked(longer, width))
         if row.outcome not in {"ok", "truncated"}:
             line.append(f" {row.outcome}", style=base.OVER)
@@ -128,12 +132,12 @@ def _parts(out: Console, explained: "Explained") -> None:
     largest = max((abs(part.seconds) for part in explained.parts), default=0.0)
     rows = base.table("cause", "", "")
     rows.columns[2].justify = "left"
-    for part in explained.parts[:12]:
-        rows.add_row(
-            base.name(part.detail, 44),
-            seconds(part.seconds, signed=True),
-            base.bar(abs(part.seconds), largest, _BAR, COLOUR[part.kind]),
-        )
+    shown = explained.parts[:12]
+    cells = [[seconds(part.seconds, signed=True)] for part in shown]
+    names, bars = base.room([part.detail for part in shown], cells, 60, _BAR, out.width)
+    for part, numbers in zip(shown, cells, strict=True):
+        drawn = base.bar(abs(part.seconds), largest, bars, COLOUR[part.kind])
+        rows.add_row(base.name(part.detail, names), *numbers, drawn)
     rest = explained.parts[12:]
     if rest:
         rows.add_row(f"{len(rest)} smaller ones", seconds(sum(part.seconds for part in rest), signed=True), "")
@@ -210,6 +214,8 @@ def phrase(kind: CauseKind, parts: Sequence[Part]) -> str:
         many = f"{visits} " if visits else ""
         return f"{many}{'more' if total_s > 0 else 'fewer'} {'visit' if visits == 1 else 'visits'} ({counted})"
     general = _GENERAL[kind][0 if total_s > 0 else 1]
+    if kind == "first_token" and total_s > 0 and any(part.count for part in main):
+        general = "waited for first tokens that came late or never"
     return f"{general} ({names})" if names else general
 
 
@@ -237,10 +243,13 @@ def _together(out: Console, explained: Sequence["Explained"]) -> None:
     rows = base.table("cause", "share", "", "")
     rows.columns[3].justify = "left"
     largest = max(abs(size) for size in sums.values())
+    rest_s = sum(size for size in sums.values() if abs(size) < 0.0005 * total)
     for kind, size in sorted(sums.items(), key=lambda item: -item[1]):
         if abs(size) >= 0.0005 * total:
             drawn = base.bar(size, largest, _BAR, COLOUR[kind])
             rows.add_row(Text(NAME[kind], style=COLOUR[kind]), share(size / total), seconds(size, signed=True), drawn)
+    if abs(rest_s) >= 0.0005 * total:
+        rows.add_row(Text("rest", style=base.QUIET), share(rest_s / total), seconds(rest_s, signed=True))
     out.print(rows)
 
 
@@ -249,7 +258,7 @@ def _long_answers(out: Console, hops: "Sequence[SlowHop]") -> None:
     if not over:
         return
     expected = sum(hop.blame == LONG_ANSWER for hop in over)
-    said = f"{plural(len(over), 'hop', 'hops')} here took longer than 90% of all hops of their model. "
+    said = f"{plural(len(over), 'slow hop', 'slow hops')} here took longer than 90% of all hops of their model. "
     if expected:
         said += f"{expected} of them took no longer than nine of ten with so many tokens: a long answer, the provider "
         said += "is healthy."

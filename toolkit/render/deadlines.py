@@ -1,5 +1,6 @@
 """What became of deadlines and limits, in words: over many trajectories in `report`, of one in `explain`."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -39,12 +40,26 @@ def _lines(held: Mapping[str, Any]) -> list[str]:
     if held["intervened"]:
         part = share(held["intervened"] / held["trajectories"])
         of = f"{count(held['intervened'])} of {count(held['trajectories'])} ({part}; the next plan leaves them out)"
-        lines.append(f"intervened in {of}{_counted(held['decisions'], ': ')}")
+        lines.append(f"intervened in {of}{_counted(_decided(held), ': ')}")
     return lines
 
 
 def _hops(by_limit: Mapping[str, int]) -> str:
     return f"{plural(sum(by_limit.values()), 'hop', 'hops')} ({_counted(by_limit)})"
+
+
+def _decided(held: Mapping[str, Any]) -> dict[str, int]:
+    """The decisions by their kind, in the words of `_completion`."""
+    called = _completion([*held["limits"], *held["beyond"]])
+    named = [(called if name == "completion" else name, n) for name, n in held["decisions"].items()]
+    return {name: sum(n for other, n in named if other == name) for name, _ in named}
+
+
+def _completion(limits: Sequence[str | None]) -> str:
+    """What to call a decision recorded as completion, of a call that its own limit or the deadline ended."""
+    if "deadline" not in limits:
+        return "completion"
+    return "completion or deadline" if "completion" in limits else "deadline"
 
 
 def _counted(by_name: Mapping[str, int], before: str = "") -> str:
@@ -57,7 +72,9 @@ def of_one(out: Console, told: Mapping[str, Any]) -> None:
     if told["deadline_s"] is not None:
         out.print(_deadline(told))
     if told["decisions"]:
-        out.print(Text(f"intervened: {', '.join(told['decisions'])}", style=base.OVER))
+        called = _completion([hop["limit_hit"] for hop in told["hops"]])
+        said = [re.sub(r"\bcompletion$", called, decision) for decision in told["decisions"]]
+        out.print(Text(f"intervened: {', '.join(said)}", style=base.OVER))
     if any(hop["remaining_s"] is not None or hop["limit_hit"] is not None for hop in told["hops"]):
         _hops_table(out, told["hops"])
     elif told["deadline_s"] is None and not told["decisions"]:

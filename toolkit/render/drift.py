@@ -45,7 +45,7 @@ def drift(out: Console, checked: "Checked", heading: str, plan: str) -> None:
             _say(
                 out,
                 f"New {item.kind} `{item.name}`: in {share(item.share)} of trajectories, since {since['started_at']} "
-                f"({since['trace_id'][:12]}).",
+                f"({since['trace_id'][: base.id_digits([since['trace_id']])]}).",
             )
     if not checked.found:
         out.print("Nothing has changed that takes time.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hopbudget.budgets.blame.breaches import Breaches
 from hopbudget.render import base, markup, words
+from hopbudget.render.breaches import rest_of_causes, shown_causes
 from hopbudget.render.causes import COLOUR, NAME
 from hopbudget.render.waterfall import lines
 from hopbudget.units import count, plural, seconds, share
@@ -60,13 +61,13 @@ def _report(numbers: Mapping[str, Any]) -> Iterator[str]:
             ("ITL p99", seconds(numbers["itl_s"]["p99"]), f"n {count(numbers['itl_s']['n'])} gaps"),
         ]
     )
-    head = ["hop", "n", "p50", "p95", "p99", "TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95", "not ok"]
+    head = ["hop", "came out well", "p50", "p95", "p99", "TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95", "not ok"]
     yield markup.table(
         head,
         (
             [
                 row["hop"],
-                count(row["n"]),
+                count(row["duration_s"]["n"]),
                 *(seconds(row["duration_s"][level]) for level in ("p50", "p95", "p99")),
                 *(seconds(row["ttft_s"][level]) for level in ("p50", "p95")),
                 *(seconds(row["tpot_s"][level]) for level in ("p50", "p95")),
@@ -110,7 +111,7 @@ def _breaches(chapter: "Chapter", b: Breaches) -> Iterator[str]:
         f"Of {seconds(b.excess_s)} over the typical in {count(b.late)} late ones, by cause "
         "(in brackets: how many have their largest part there):"
     )
-    shown = [cause for cause in b.causes if abs(cause.share) >= _SMALL or cause.main_in]
+    shown, rest = shown_causes(b), rest_of_causes(b)
     yield markup.stacked(
         [
             (
@@ -119,8 +120,13 @@ def _breaches(chapter: "Chapter", b: Breaches) -> Iterator[str]:
                 f"{share(cause.share)} ({count(cause.main_in)})",
             )
             for cause in shown
-        ],
-        "Causes: " + ", ".join(f"{NAME.get(cause.kind, cause.kind)} {share(cause.share)}" for cause in shown),
+        ]
+        + ([("rest", [(rest[1], base.QUIET)], share(rest[0]))] if rest is not None else []),
+        "Causes: "
+        + ", ".join(
+            [f"{NAME.get(cause.kind, cause.kind)} {share(cause.share)}" for cause in shown]
+            + ([f"rest {share(rest[0])}"] if rest is not None else [])
+        ),
     )
     yield markup.paragraph(f"Compared with {b.reference.description}.", quiet=True)
     yield "</section><section><h3>Where</h3>"

@@ -61,7 +61,7 @@ def _fits(out: Console, beside: Mapping[str, Any], percentile: float) -> None:
         lines.append(f"{plural(steps, 'hop fits', 'hops fit')} in it at p{percentile:g}")
     if answer and answer.get("tokens"):
         lines.append(
-            f"a final answer that starts by {seconds(answer['starts_s'])} (p{100 * answer['at']:g}) may take "
+            f"a final answer whose call begins by {seconds(answer['starts_s'])} (p{100 * answer['at']:g}) may take "
             f"{count(answer['tokens'])} tokens"
         )
     lines += [
@@ -183,7 +183,9 @@ def _kept(out: Console, allocation: Allocation) -> None:
         _auto(out, auto)
     else:
         text = Text(f"\n{allocation.method}: {share(kept.share)} keep every budget and the deadline ")
-        text.append(f"[{share(kept.low)}, {share(kept.high)}], n = {count(kept.n)}", style=base.QUIET)
+        text.append(
+            f"[{share(kept.low)}, {share(kept.high)}], of the {count(kept.n)} it was learned from", style=base.QUIET
+        )
         out.print(text)
     out.print(Text("Budgets are for blame and design, not hard stops: unused time flows on.", style=base.QUIET))
 

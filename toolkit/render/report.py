@@ -1,7 +1,7 @@
 """The screen of `hopbudget report`: what was recorded, hop by hop."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from rich.console import Console
 from rich.text import Text
@@ -10,6 +10,7 @@ from hopbudget.render import base, costs, deadlines, servers
 from hopbudget.units import count, plural, seconds, share
 
 Numbers = Mapping[str, Any]
+_MOST_PACES: Final = 8
 
 
 def report(out: Console, numbers: Numbers, heading: str) -> None:
@@ -31,19 +32,22 @@ def report(out: Console, numbers: Numbers, heading: str) -> None:
 
 def by_group(out: Console, groups: Mapping[str, Numbers], key: str) -> None:
     """Draw one row a group: trajectory time by the values of an attribute."""
-    rows = base.table(key, "n", "p50", "p90", "p99", "work", "", title=f"Trajectories by {key}")
+    heads = ("n", "p50", "p90", "p99", "work")
+    rows = base.table(key, *heads, "", title=f"Trajectories by {key}")
     largest = max((group["trajectory_s"]["p90"] or 0.0 for group in groups.values()), default=0.0)
-    for value, group in groups.items():
-        times = group["trajectory_s"]
-        rows.add_row(
-            base.name(value, 34),
+    cells = [
+        [
             count(group["trajectories"]),
-            seconds(times["p50"]),
-            seconds(times["p90"]),
-            seconds(times["p99"]),
+            *(seconds(group["trajectory_s"][level]) for level in ("p50", "p90", "p99")),
             share(group["work_share"]),
-            base.bar(times["p90"], largest, 12, base.UNSPLIT),
-        )
+        ]
+        for group in groups.values()
+    ]
+    names, bars = base.room([key, *groups], [heads, *cells], 34, 12, out.width)
+    rows.columns[0].header = base.name(key, names)
+    for (value, group), numbers in zip(groups.items(), cells, strict=True):
+        drawn = base.bar(group["trajectory_s"]["p90"], largest, bars, base.UNSPLIT)
+        rows.add_row(base.name(value, names), *numbers, drawn)
     rows.columns[-1].justify = "left"
     out.print(rows)
     out.print(Text("bars: p90; quantiles are linear-interpolated, over ok and truncated", style=base.QUIET))
@@ -97,25 +101,27 @@ def _time_split(out: Console, numbers: Numbers) -> None:
 
 def _hops(out: Console, numbers: Numbers) -> None:
     out.print(Text("Hops: duration, of those that came out well", style="bold"))
-    rows = base.table("hop", "n", "p50", "p95", "p99", "")
+    heads = ("n", "p50", "p95", "p99")
+    rows = base.table("hop", *heads, "")
     rows.columns[-1].justify = "left"
     largest = max((row["duration_s"]["p95"] or 0.0 for row in numbers["by_hop"]), default=0.0)
-    for row in numbers["by_hop"]:
+    cells = [_counted(row["duration_s"]) for row in numbers["by_hop"]]
+    names, bars = base.room(["hop", *(row["hop"] for row in numbers["by_hop"])], [heads, *cells], 28, 22, out.width)
+    for row, four in zip(numbers["by_hop"], cells, strict=True):
         times = row["duration_s"]
-        rows.add_row(
-            base.name(row["hop"], 28),
-            count(row["n"]),
-            *(seconds(times[name]) for name in ("p50", "p95", "p99")),
-            _two_bars(times["p50"], times["p95"], largest),
-        )
+        rows.add_row(base.name(row["hop"], names), *four, _two_bars(times["p50"], times["p95"], largest, bars))
     out.print(rows)
     out.print(Text("bars: p50 dark, up to p95 light", style=base.QUIET))
     out.print(_outcomes("hops", numbers["outcomes"]))
     out.print()
 
 
-def _two_bars(middle: float | None, upper: float | None, largest: float) -> Text:
-    width = 22
+def _counted(quantiles: Mapping[str, Any]) -> list[str]:
+    """How many there are, and their quantiles."""
+    return [count(quantiles["n"]), *(seconds(quantiles[name]) for name in ("p50", "p95", "p99"))]
+
+
+def _two_bars(middle: float | None, upper: float | None, largest: float, width: int) -> Text:
     dark = base.bar(middle, largest, width, base.UNSPLIT)
     if middle is None or upper is None or largest <= 0:
         return dark
@@ -131,17 +137,28 @@ def _first_token_and_pace(out: Console, numbers: Numbers) -> None:
             _say(out, still_waiting(cut))
         out.print()
         return
-    rows = base.table("hop", "TTFT p50", "p95", "p99", "TPOT p50", "p95", "p99", title="Streams: first token and pace")
-    for row in numbers["by_hop"]:
-        if row["ttft_s"]["n"]:
-            rows.add_row(
-                base.name(row["hop"], 24),
-                *(seconds(row["ttft_s"][name]) for name in ("p50", "p95", "p99")),
-                *(seconds(row["tpot_s"][name]) for name in ("p50", "p95", "p99")),
-            )
+    heads = ("n", "TTFT p50", "p95", "p99", "TPOT p50", "p95", "p99")
+    rows = base.table("hop", *heads, title="Streams: first token and pace")
+    streams = [row for row in numbers["by_hop"] if row["ttft_s"]["n"]]
+    cells = [[*_counted(row["ttft_s"]), *_counted(row["tpot_s"])[1:]] for row in streams]
+    names, _ = base.room(["hop", *(row["hop"] for row in streams)], [heads, *cells], 24, width=out.width)
+    for row, seven in zip(streams, cells, strict=True):
+        rows.add_row(base.name(row["hop"], names), *seven)
     out.print(rows)
+    _fewer_with_a_pace(out, streams)
     if cut:
         _say(out, still_waiting(cut, "more streams"))
+
+
+def _fewer_with_a_pace(out: Console, streams: Sequence[Numbers]) -> None:
+    """What TPOT is over where that is not the n of the table."""
+    other = [row for row in streams if row["tpot_s"]["n"] != row["ttft_s"]["n"]]
+    if not other:
+        return
+    listed = [f"{base.name(row['hop'], 28)} {count(row['tpot_s']['n'])}" for row in other[:_MOST_PACES]]
+    more = f" and {count(len(other) - _MOST_PACES)} hops more" if len(other) > _MOST_PACES else ""
+    for line in base.wrap(f"n: streams with a TTFT. With a TPOT: {', '.join(listed)}{more}.", base.WIDTH):
+        out.print(Text(line, style=base.QUIET))
 
 
 def still_waiting(cut: Numbers, streams: str = "streams") -> str:

@@ -40,14 +40,13 @@ _ROW_GROUP: Final = 6_144
 """Each closing writes the last group of every table anew, so small groups keep the time with the lock short and even:
 a transaction of 20,000 spans takes a half to a quarter of what it takes with DuckDB's usual 122,880 rows."""
 MOST_SPANS: Final = 20_000
-"""So many are decoded at once, which takes much memory."""
-_MOST_STORED: Final = 40_000
-"""So many are stored in one transaction where they come as columns, which take little."""
+"""More at once would take an import past 300 MB."""
 _FEWEST_SPANS: Final = 10_000
 _TRACES_A_TIME: Final = 2_000
 _SHORT_S: Final = 0.2
 _LONG_S: Final = 0.35
 """A time with the lock after which the next transaction is made larger, or smaller."""
+_UNWRITABLE: Final = ("could not write", "no space left", "failed to commit", "input/output error")
 _LOCKED: Final = ("could not set lock", "conflicting lock", "used by another process")
 
 _guards: dict[Path, threading.RLock] = {}
@@ -60,17 +59,12 @@ class Store:
     def __init__(self, path: Path | None, *, patience_s: float = PATIENCE_S) -> None:
         self.path: Final = path
         self.name: Final = str(path) if path else "memory"
-        self.stored_spans = 10_000
+        self.batch_spans = 10_000
         """How many spans the next transaction should hold, so that the lock is held for a moment only."""
         self._patience_s = patience_s
         self._guard = _guard(path.resolve()) if path else threading.RLock()
         self._memory: duckdb.DuckDBPyConnection | None = None
         self._writer: duckdb.DuckDBPyConnection | None = None
-
-    @property
-    def batch_spans(self) -> int:
-        """How many spans should be decoded next."""
-        return min(self.stored_spans, MOST_SPANS)
 
     @property
     def spool(self) -> Path | None:
@@ -167,11 +161,20 @@ class Store:
                     schema.migrate(con, self.name)
                     yield con
                 except BaseException:
-                    con.rollback()
+                    with suppress(duckdb.Error):  # it is over already where the disk is full
+                        con.rollback()
                     raise
                 con.commit()
                 if after_commit:
                     after_commit()
+            except duckdb.Error as error:
+                if not _is_unwritable(error):
+                    raise
+                raise UserError(
+                    f"{self.name} can't be written: {_last_part(error)}. Nothing that was stored or waits in the spool "
+                    "is lost: make room, then try again.",
+                    Exit.ENVIRONMENT,
+                ) from error
             finally:
                 if self.path is not None:
                     self._let_go(con)
@@ -206,9 +209,9 @@ class Store:
     def _adapt(self, spans: int, held_s: float) -> None:
         # Most of what a transaction costs is the same for any size, so it is made small only where it must be.
         if held_s > _LONG_S:
-            self.stored_spans = max(min(_FEWEST_SPANS, self.stored_spans), self.stored_spans // 2)
-        elif held_s < _SHORT_S and spans * 2 >= self.stored_spans:  # a small batch says little
-            self.stored_spans = min(_MOST_STORED, self.stored_spans * 2)
+            self.batch_spans = max(min(_FEWEST_SPANS, self.batch_spans), self.batch_spans // 2)
+        elif held_s < _SHORT_S and spans * 2 >= self.batch_spans:  # a small batch says little
+            self.batch_spans = min(MOST_SPANS, self.batch_spans * 2)
 
     def _in_memory(self) -> duckdb.DuckDBPyConnection:
         if self._memory is None:
@@ -268,6 +271,16 @@ def _new_writer() -> duckdb.DuckDBPyConnection:
 def _is_lock(error: duckdb.Error) -> bool:
     text = str(error).lower()
     return any(words in text for words in _LOCKED)
+
+
+def _is_unwritable(error: duckdb.Error) -> bool:
+    text = str(error).lower()
+    return any(words in text for words in _UNWRITABLE)
+
+
+def _last_part(error: duckdb.Error) -> str:
+    """What the system said, without what it was said of."""
+    return str(error).splitlines()[0].rpartition(": ")[2].rstrip(".")
 
 
 def _explained(error: duckdb.Error, path: Path) -> UserError:

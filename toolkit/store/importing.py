@@ -58,7 +58,7 @@ def import_paths(
         try:
             for number, decoded in _by_file(store, files, columns) if note else _together(store, files, columns):
                 waiting.append((number, decoded))
-                if sum(decoded.ready.given for _, decoded in waiting) >= store.stored_spans:
+                if sum(decoded.ready.given for _, decoded in waiting) >= store.batch_spans:
                     put()
         finally:
             if waiting:  # what has been decoded is stored, whatever became of the rest

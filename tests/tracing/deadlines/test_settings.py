@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopbudget.tracing.settings import Config, HopTerms, Workload, duration, read_config, read_environment
+from hopbudget.config.tables import HOP, WORKLOAD
+from hopbudget.tracing.settings import (
+    HOP_KEYS,
+    WORKLOAD_KEYS,
+    Config,
+    HopTerms,
+    Workload,
+    duration,
+    read_config,
+    read_environment,
+)
 
 FILE = """
 [workloads.chat]
@@ -88,6 +98,8 @@ def test_a_workload_is_found_by_its_name_and_by_its_trajectories_name() -> None:
         ("hops = 3", "workloads.chat.hops: this is a table"),
         ('hops.answer.stall = "soon"', "workloads.chat.hops.answer.stall: a duration"),
         ("hops.answer = 1", "workloads.chat.hops.answer: this is a table"),
+        ('hops.answer.first_tokn = "1s"', "workloads.chat.hops.answer.first_tokn: there is no such key"),
+        ('dead_line = "1s"', "workloads.chat.dead_line: there is no such key"),
     ],
 )
 def test_a_key_that_cannot_be_understood_is_told_by_its_path_and_the_rest_holds(wrong: str, said: str) -> None:
@@ -99,6 +111,10 @@ def test_a_key_that_cannot_be_understood_is_told_by_its_path_and_the_rest_holds(
     assert len(told) == 1
     assert said in told[0]
     assert "left out" in told[0]
+
+
+def test_the_keys_that_are_known_are_those_of_the_whole_file() -> None:
+    assert (WORKLOAD.keys.keys(), HOP.keys.keys()) == (WORKLOAD_KEYS, HOP_KEYS)
 
 
 values = st.recursive(

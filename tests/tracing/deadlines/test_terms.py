@@ -345,3 +345,17 @@ def test_what_should_never_raise_does_not(clock: Any) -> None:
     unhashable: Any = {}
     assert t.terms("chat", plan=unhashable) is t.NO_TERMS
     assert scope.recorder_errors() == errors + 1
+
+
+def test_a_hop_without_a_name_has_the_limits_of_its_operation() -> None:
+    limits = {"chat": t.HopTerms(stall_s=1.0), "text_completion": t.HopTerms(stall_s=2.0)}
+    found = t.Terms(hops=limits)
+    assert found.hop(None) is limits["chat"]
+    assert found.hop(None, None, "text_completion") is limits["text_completion"]
+    assert found.hop("answer") == t.HopTerms()
+
+
+def test_a_plan_that_knows_no_chat_fits_hops_without_a_name() -> None:
+    found = t.Terms(plan=learned(hops=["answer"]), hops={"chat": t.HopTerms(stall_s=1.0)})
+    found.hop(None)
+    assert found.unfit is None

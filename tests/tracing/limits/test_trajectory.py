@@ -33,6 +33,11 @@ def test_the_hop_that_is_open_ends_at_the_deadline_and_the_one_that_overspent_is
     assert "hop 'a' took 1.50 s" in str(error)
 
 
+def test_a_deadline_of_next_to_nothing_is_not_told_as_less_than_nothing(jumping: Any) -> None:
+    with pytest.raises(hb.CompletionTimeout, match=r"deadline of 0\.00 s"):
+        jumping.run(agent(deadline_s=1e-9)(hops)(1500))
+
+
 def plan(**slots: float) -> Plan:
     rows = [{"slot": name, "budget_s": budget_s} for name, budget_s in slots.items()]
     return Plan({"format": 1, "id": "p1", "deadline_s": 3.0, "slots": rows, "work_s": 0.2})

@@ -220,11 +220,11 @@ def async_client(api: str, port: int, timeout_s: float, retries: int) -> Any:
     return anthropic.AsyncAnthropic(base_url=url, api_key="k", timeout=timeout_s, max_retries=retries)
 
 
-def asked(client: Any) -> Any:
-    """Ask for a stream; the client says of which kind."""
+def asked(client: Any, *, stream: bool = True) -> Any:
+    """Ask for a stream, or a whole reply; the client says of which kind."""
     if hasattr(client, "chat"):
-        return client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
-    return client.messages.create(model="m", messages=MESSAGES, max_tokens=9, stream=True)
+        return client.chat.completions.create(model="m", messages=MESSAGES, stream=stream)
+    return client.messages.create(model="m", messages=MESSAGES, max_tokens=9, stream=stream)
 
 
 @pytest.fixture(params=["openai", "anthropic"])
@@ -239,6 +239,7 @@ class Talk:
         self.server = server
         self.api = api
         self.way = way
+        self.stream = True
         self.got: list[Any] = []
 
     def __call__(self, behaviour: str, hop: Any, *, timeout_s: float = 30.0, retries: int = 0) -> None:
@@ -248,7 +249,7 @@ class Talk:
                 before = (found.timeout, found.max_retries, found._client.timeout)
                 try:
                     with hop:
-                        for chunk in asked(found):
+                        for chunk in asked(found, stream=self.stream):
                             self.got.append(chunk)
                 finally:
                     assert (found.timeout, found.max_retries, found._client.timeout) == before
@@ -257,7 +258,7 @@ class Talk:
         async def main() -> None:
             try:
                 async with async_client(self.api, port, timeout_s, retries) as found, hop:
-                    async for chunk in await asked(found):
+                    async for chunk in await asked(found, stream=self.stream):
                         self.got.append(chunk)
             finally:
                 assert asyncio.all_tasks() == {asyncio.current_task()}, "a task was left"

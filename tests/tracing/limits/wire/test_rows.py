@@ -1,10 +1,13 @@
 """Each way a server can keep a client waiting, over real sockets: our limit is what ends it, not the client's own."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hopbudget as hb
+from hopbudget.tracing import terms
 
 
 def hop(**limits: Any) -> Any:
@@ -102,6 +105,44 @@ def test_a_trajectorys_deadline_ends_a_clients_own_hop(spans: Any, talk: Any) ->
         talk("pings", hb.trajectory("agent", deadline_s=0.2, enforce="deadline"))
     root = next(span for span in spans.get_finished_spans() if span.name == "invoke_agent agent")
     assert root.attributes["hopbudget.intervened"] is True
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The `hopbudget.toml` of this test, which nobody has read yet."""
+    found = tmp_path / "hopbudget.toml"
+    monkeypatch.setenv("HOPBUDGET_CONFIG", str(found))
+    terms.look_again()
+    yield found
+    terms.look_again()
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "limit", "error"),
+    [
+        ("no_headers", "first_token", hb.FirstTokenTimeout),
+        ("pings", "first_token", hb.FirstTokenTimeout),
+        ("token_then_pings", "stall", hb.StallTimeout),
+        ("pings", "completion", hb.CompletionTimeout),
+    ],
+)
+def test_a_clients_own_hop_is_held_to_the_limits_of_chat_in_the_file(
+    spans: Any, talk: Any, file: Path, behaviour: str, limit: str, error: type[Exception]
+) -> None:
+    file.write_text(f'[workloads.agent]\nenforce = "deadline"\n[workloads.agent.hops.chat]\n{limit} = "0.15s"\n')
+    hb.instrument()
+    with pytest.raises(error, match="hop 'chat'"):
+        talk(behaviour, hb.trajectory("agent"))
+    own = next(span for span in spans.get_finished_spans() if span.name == "chat m")
+    assert (own.attributes["hopbudget.outcome"], own.attributes["hopbudget.limit_hit"]) == ("timed_out", limit)
+
+
+def test_so_is_one_whose_reply_comes_whole(spans: Any, talk: Any, file: Path) -> None:
+    file.write_text('[workloads.agent]\nenforce = "deadline"\n[workloads.agent.hops.chat]\ncompletion = "0.15s"\n')
+    hb.instrument()
+    talk.stream = False
+    with pytest.raises(hb.CompletionTimeout, match="hop 'chat'"):
+        talk("no_headers", hb.trajectory("agent"))
 
 
 def test_switched_off_nothing_is_lowered_and_the_clients_own_time_out_holds(spans: Any, talk: Any) -> None:
