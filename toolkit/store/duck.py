@@ -46,6 +46,8 @@ _TRACES_A_TIME: Final = 2_000
 _SHORT_S: Final = 0.2
 _LONG_S: Final = 0.35
 """A time with the lock after which the next transaction is made larger, or smaller."""
+_TORN_S: Final = 2.0
+"""For so long a file that can't be understood is looked at again: it may be changing places with its compacted form."""
 _UNWRITABLE: Final = ("could not write", "no space left", "failed to commit", "input/output error")
 _LOCKED: Final = ("could not set lock", "conflicting lock", "used by another process")
 
@@ -237,13 +239,15 @@ class Store:
 
     def _connect(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         assert self.path is not None
-        give_up_at = time.monotonic() + self._patience_s
+        began_at = time.monotonic()
+        give_up_at = began_at + self._patience_s
         wait_s = 0.002
         while True:
             try:
                 return duckdb.connect(self.path, read_only=True, config=_READ_CONFIG) if read_only else self._attach()
             except duckdb.Error as error:
-                if not _is_lock(error):
+                torn = _is_torn(error) and time.monotonic() < began_at + _TORN_S
+                if not (torn or _is_lock(error)):
                     raise _explained(error, self.path) from error
                 if time.monotonic() > give_up_at:
                     raise UserError(
@@ -271,6 +275,10 @@ def _new_writer() -> duckdb.DuckDBPyConnection:
 def _is_lock(error: duckdb.Error) -> bool:
     text = str(error).lower()
     return any(words in text for words in _LOCKED)
+
+
+def _is_torn(error: duckdb.Error) -> bool:
+    return "deserialize" in str(error).lower()
 
 
 def _is_unwritable(error: duckdb.Error) -> bool:
