@@ -13,6 +13,7 @@ from opentelemetry.context import Context, attach, get_current
 
 from hopbudget.tracing.drive import driver, driver_async
 from hopbudget.tracing.handle import Handle
+from hopbudget.tracing.look_alike import look_alike
 from hopbudget.tracing.scope import recorder_failed
 
 if TYPE_CHECKING:
@@ -87,17 +88,7 @@ def _drives(manager: Any, block: "Block") -> bool:
 
 def _subclass(cls: Any) -> type:
     if cls not in _subclasses:
-        members: dict[str, Any] = {
-            "__slots__": (),
-            "__module__": cls.__module__,
-            "__qualname__": cls.__qualname__,
-            "__doc__": cls.__doc__,
-        }
-        if hasattr(cls, "__enter__"):
-            members["__enter__"] = _enter(cls.__enter__)
-        if hasattr(cls, "__aenter__"):
-            members["__aenter__"] = _aenter(cls.__aenter__)
-        _subclasses[cls] = type(cls)(cls.__name__, (cls,), members)
+        _subclasses[cls] = look_alike(cls, {"__enter__": _enter, "__aenter__": _aenter})
     return _subclasses[cls]
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from hopbudget.tracing.handle import BUSY, IDLE, UNREAD, Follower, Handle
 from hopbudget.tracing.limits_steps import aclose, close, entered, failed, over
+from hopbudget.tracing.look_alike import look_alike
 from hopbudget.tracing.scope import recorder_failed
 
 HANDLE: Final = "_hopbudget_handle"
@@ -35,12 +36,6 @@ def look_on(stream: Any, follower: Follower) -> Any:
 
 def _subclass(cls: type) -> type:
     if cls not in _subclasses:
-        members: dict[str, Any] = {
-            "__slots__": (),
-            "__module__": cls.__module__,
-            "__qualname__": cls.__qualname__,
-            "__doc__": cls.__doc__,
-        }
         makers = {
             "__iter__": _iter,
             "__next__": _next,
@@ -49,10 +44,7 @@ def _subclass(cls: type) -> type:
             "close": _closing,
             "aclose": _closing,
         }
-        for name, make in makers.items():
-            if hasattr(cls, name):
-                members[name] = make(getattr(cls, name))
-        _subclasses[cls] = type(cls)(cls.__name__, (cls,), members)
+        _subclasses[cls] = look_alike(cls, makers)
     return _subclasses[cls]
 
 

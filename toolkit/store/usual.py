@@ -23,9 +23,9 @@ Truth = NDArray[np.bool_]
 _LONGEST_NS: Final = 1 << 50
 """Up to here nanoseconds stay what they were on their way through seconds."""
 _LEAVES: Final = (Kind.TOOL, Kind.OTHER, Kind.CHAIN)
+"""What below an agent is a work, where nothing is below it."""
 _SPEAKING: Final = (Kind.HOP, Kind.TOOL)
 """What a trace without its root is known by."""
-"""What below an agent is a work, where nothing is below it."""
 
 
 class Spread(NamedTuple):
