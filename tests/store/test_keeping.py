@@ -216,6 +216,31 @@ def test_nothing_is_lost_when_agents_write_and_others_drain_and_read_while_it_co
     assert rows.of(store, "SELECT count(DISTINCT span_id || trace_id) AS n FROM spans") == [{"n": (runs + 1) * 4}]
 
 
+@pytest.mark.parametrize("fails", [False, True], ids=["opened", "failed"])
+def test_who_opened_the_file_that_was_replaced_meanwhile_looks_again(
+    make: Any, store: Store, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    store.import_paths([make.file(tmp_path / "a.jsonl", make.run("a"))])
+    assert store.path is not None
+    compacted = Store(tmp_path / "compacted.duckdb")
+    compacted.import_paths([make.file(tmp_path / "b.jsonl", make.run("b"), make.run("c"))])
+    assert compacted.path is not None
+    real, fresh = duckdb.connect, [compacted.path]
+
+    def connect(*given: Any, **named: Any) -> duckdb.DuckDBPyConnection:
+        con = real(*given, **named)
+        if fresh:
+            fresh.pop().replace(store.path)
+            if fails:
+                con.close()
+                raise duckdb.SerializationException("Failed to deserialize: field id mismatch")
+        return con
+
+    monkeypatch.setattr("hopbudget.store.duck.duckdb.connect", connect)
+    with store.reading() as con:
+        assert con.execute("SELECT count(*) FROM trajectories").fetchall() == [(2,)]
+
+
 def test_each_day_becomes_a_file_a_table_that_holds_the_days_rows(ten_days: Store, tmp_path: Path) -> None:
     files = dict(keeping.export(ten_days, tmp_path / "out"))
     assert len(files) == 30

@@ -21,7 +21,7 @@ def stream(make: Any, word: str, start: float, end: float, parent: str = "bot") 
 def arrive(store: Store, make: Any, *spans: dict[str, Any], at_ns: int = NOW_NS) -> None:
     """Spans that others sent reach the store at this time."""
     part = Part(make.spans(*spans), received_at_ns=at_ns)
-    store.put(make_ready([part], at_ns), [])
+    store.put(make_ready([part], at_ns))
 
 
 def state(store: Store, rows: Any) -> list[tuple[Any, ...]]:
@@ -78,7 +78,7 @@ def test_of_a_batch_that_overlaps_with_what_is_stored_only_the_new_spans_are_add
     tool = make.tool("find", 2, 3, parent="bot")
     arrive(store, make, make.chat("a", 0, 2, parent="bot"), tool)
     again = Part(make.spans(tool, make.agent("bot", 0, 9), stream(make, "b", 3, 9)), received_at_ns=NOW_NS)
-    counts = store.put(make_ready([again], NOW_NS), [])
+    counts = store.put(make_ready([again], NOW_NS))
     assert (counts.spans, counts.duplicates, counts.trajectories, counts.hops, counts.works) == (2, 1, 0, 1, 0)
 
 
@@ -92,13 +92,13 @@ def test_what_has_no_stream_is_settled_with_the_rows_it_had(make: Any, store: St
 
 
 def test_spans_of_agents_here_and_of_files_are_settled_at_once(make: Any, store: Store, rows: Any) -> None:
-    store.put(make_ready([Part(make.spans(make.agent("bot", 0, 9), stream(make, "b", 2, 9)))], NOW_NS), [])
+    store.put(make_ready([Part(make.spans(make.agent("bot", 0, 9), stream(make, "b", 2, 9)))], NOW_NS))
     assert state(store, rows) == [(True, True, make.span_id("b"))]
 
 
 def test_a_backlog_that_is_older_than_the_quiet_period_is_settled_at_once(make: Any, store: Store, rows: Any) -> None:
     part = Part(make.spans(make.agent("bot", 0, 9), stream(make, "b", 2, 9)), received_at_ns=NOW_NS)
-    store.put(make_ready([part], NOW_NS + QUIET_NS), [])
+    store.put(make_ready([part], NOW_NS + QUIET_NS))
     assert state(store, rows) == [(True, True, make.span_id("b"))]
 
 

@@ -82,11 +82,11 @@ def test_a_trace_over_several_transactions_is_put_together(make: Any, rows: Any,
     assert rows.of(store, "SELECT hop_count FROM trajectories") == [{"hop_count": 20}]
 
 
-def test_batches_of_one_transaction_may_hold_the_same_traces_and_spans(make: Any, store: Store, rows: Any) -> None:
+def test_one_batch_after_another_may_hold_the_same_traces_and_spans(make: Any, store: Store, rows: Any) -> None:
     root, first, *others = make.spans(*make.run("t1"))
     later = make.spans(*make.run("t2"))
     given = [[first, *later], [root, first], [*others, root]]
-    added = store.put_all([make_ready([Part(spans)]) for spans in given])
+    added = [store.put(make_ready([Part(spans)])) for spans in given]
     assert [(counts.spans, counts.duplicates, counts.trajectories) for counts in added] == [
         (5, 0, 2),
         (1, 1, 0),

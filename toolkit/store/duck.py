@@ -38,7 +38,7 @@ _STRAIGHT: Final = ("SET checkpoint_threshold = '1KB'", "SET auto_checkpoint_ski
 _READ_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {"memory_limit": "1GB"}
 _ROW_GROUP: Final = 6_144
 """Each closing writes the last group of every table anew, so small groups keep the time with the lock short and even:
-a transaction of 20,000 spans takes a half to a quarter of what it takes with DuckDB's usual 122,880 rows."""
+a transaction takes a half to a quarter of what it takes with DuckDB's usual 122,880 rows."""
 MOST_SPANS: Final = 10_000
 """More at once would take an import past 300 MB."""
 _FEWEST_SPANS: Final = 5_000
@@ -46,8 +46,6 @@ _TRACES_A_TIME: Final = 2_000
 _SHORT_S: Final = 0.2
 _LONG_S: Final = 0.35
 """A time with the lock after which the next transaction is made larger, or smaller."""
-_TORN_S: Final = 2.0
-"""For so long a file that can't be understood is looked at again: it may be changing places with its compacted form."""
 _UNWRITABLE: Final = ("could not write", "no space left", "failed to commit", "input/output error")
 _LOCKED: Final = ("could not set lock", "conflicting lock", "used by another process")
 
@@ -185,27 +183,19 @@ class Store:
         """Store the spans of these parts that are not stored yet, and book what the parts say, in one transaction."""
         return self.put(make_ready(parts, time.time_ns()), parts)
 
-    def put(self, ready: Ready, parts: list[Part]) -> Counts:
+    def put(self, ready: Ready, parts: list[Part] | None = None) -> Counts:
         """The same where the columns have been made already, of these parts' spans."""
-        given = parts
+        parts = given = parts or []
         with self.writing(lambda: _remove_files(given), removes=False) as con:
             held_from = time.perf_counter()
             gone = _already_drained(con, parts)
             if gone:
                 parts = [part for part in parts if part not in gone]
                 ready = make_ready(parts, time.time_ns())
-            (counts,) = insert_new(con, [ready])
+            counts = insert_new(con, ready)
             _book(con, parts)
         self._adapt(ready.given, time.perf_counter() - held_from)
         counts.files = sum(part.done is not None for part in parts)
-        return counts
-
-    def put_all(self, batches: Sequence[Ready]) -> list[Counts]:
-        """Store several batches of columns in one transaction; what each of them added."""
-        with self.writing(removes=False) as con:
-            held_from = time.perf_counter()
-            counts = insert_new(con, batches)
-        self._adapt(sum(ready.given for ready in batches), time.perf_counter() - held_from)
         return counts
 
     def _adapt(self, spans: int, held_s: float) -> None:
@@ -239,22 +229,31 @@ class Store:
 
     def _connect(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         assert self.path is not None
-        began_at = time.monotonic()
-        give_up_at = began_at + self._patience_s
+        give_up_at = time.monotonic() + self._patience_s
         wait_s = 0.002
         while True:
+            identity = _identity(self.path)
+            con = failed = None
             try:
-                return duckdb.connect(self.path, read_only=True, config=_READ_CONFIG) if read_only else self._attach()
+                con = duckdb.connect(self.path, read_only=True, config=_READ_CONFIG) if read_only else self._attach()
             except duckdb.Error as error:
-                torn = _is_torn(error) and time.monotonic() < began_at + _TORN_S
-                if not (torn or _is_lock(error)):
-                    raise _explained(error, self.path) from error
-                if time.monotonic() > give_up_at:
-                    raise UserError(
-                        f"{self.path} has been held open by another program for {self._patience_s:.0f} s: {error}. "
-                        "Close that program.",
-                        Exit.ENVIRONMENT,
-                    ) from error
+                failed = error
+            # A file that its compacted form replaced meanwhile may have been read with the log of the new one.
+            replaced = identity is not None and _identity(self.path) != identity
+            if con and not replaced:
+                return con
+            if con and read_only:
+                con.close()
+            elif con:
+                self._let_go(con)
+            if failed and not (replaced or is_lock(failed)):
+                raise _explained(failed, self.path) from failed
+            if time.monotonic() > give_up_at:
+                raise UserError(
+                    f"{self.path} has been held open by another program for {self._patience_s:.0f} s: {failed}. "
+                    "Close that program.",
+                    Exit.ENVIRONMENT,
+                ) from failed
             time.sleep(wait_s * random.uniform(0.5, 1.0))  # so that those who wait don't wake together
             wait_s = min(wait_s * 1.5, 0.05)
 
@@ -272,13 +271,19 @@ def _new_writer() -> duckdb.DuckDBPyConnection:
     return con
 
 
-def _is_lock(error: duckdb.Error) -> bool:
+def is_lock(error: duckdb.Error) -> bool:
+    """Whether it says that somebody else has the file open."""
     text = str(error).lower()
     return any(words in text for words in _LOCKED)
 
 
-def _is_torn(error: duckdb.Error) -> bool:
-    return "deserialize" in str(error).lower()
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells the file that is here from one that takes its place; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _is_unwritable(error: duckdb.Error) -> bool:

@@ -18,22 +18,16 @@ _Known = dict[str, set[str]]
 _SETTLED: Final[Mapping[str, int]] = MappingProxyType({})
 
 
-def insert_new(con: duckdb.DuckDBPyConnection, batches: Sequence[Ready]) -> list[Counts]:
-    """Insert what is not stored yet; returns what each batch added, and how many of its spans were there already."""
-    stored = _stored_traces(con, [trace_id for ready in batches for trace_id in ready.trace_ids])
-    out = []
-    for ready in batches:
-        known = _known_spans(con, stored.intersection(ready.trace_ids))
-        counts = replace(ready.counts)
-        for table, given in ready.tables.items():
-            inserted = insert(con, table, given, but_traces=list(known))
-            setattr(counts, table, inserted)
-        if known:
-            _grow(con, ready, known, counts)
-        counts.duplicates = ready.given - counts.spans
-        stored.update(ready.trace_ids)
-        out.append(counts)
-    return out
+def insert_new(con: duckdb.DuckDBPyConnection, ready: Ready) -> Counts:
+    """Insert what is not stored yet; returns what was added, and how many of the spans were there already."""
+    known = _known_spans(con, ready.trace_ids)
+    counts = replace(ready.counts)
+    for table, given in ready.tables.items():
+        setattr(counts, table, insert(con, table, given, but_traces=list(known)))
+    if known:
+        _grow(con, ready, known, counts)
+    counts.duplicates = ready.given - counts.spans
+    return counts
 
 
 def settle(con: duckdb.DuckDBPyConnection, trace_ids: Sequence[str]) -> None:
@@ -58,18 +52,11 @@ def due(con: duckdb.DuckDBPyConnection, now_ns: int, most: int) -> list[str]:
     return [row[0] for row in con.execute(sql, [now_ns // 1000, most]).fetchall()]
 
 
-def _stored_traces(con: duckdb.DuckDBPyConnection, trace_ids: list[str]) -> set[str]:
-    with schema.traces(con, trace_ids) as condition:
-        return {row[0] for row in con.execute(f"SELECT DISTINCT trace_id FROM spans WHERE {condition}").fetchall()}
-
-
-def _known_spans(con: duckdb.DuckDBPyConnection, trace_ids: set[str]) -> _Known:
+def _known_spans(con: duckdb.DuckDBPyConnection, trace_ids: Sequence[str]) -> _Known:
     known: _Known = {}
-    if trace_ids:
-        with schema.traces(con, list(trace_ids)) as condition:
-            sql = f"SELECT trace_id, span_id FROM spans WHERE {condition}"
-            for trace_id, span_id in con.execute(sql).fetchall():
-                known.setdefault(trace_id, set()).add(span_id)
+    with schema.traces(con, trace_ids) as condition:
+        for trace_id, span_id in con.execute(f"SELECT trace_id, span_id FROM spans WHERE {condition}").fetchall():
+            known.setdefault(trace_id, set()).add(span_id)
     return known
 
 

@@ -42,40 +42,20 @@ def import_paths(
     files = find_files(paths)
     sizes = [file.stat().st_size for file in files]
     result = ImportResult()
-    waiting: list[tuple[int, Decoded]] = []
-
-    def put() -> None:
-        taken = list(waiting)
-        waiting.clear()
-        _put(store, [decoded for _, decoded in taken], result)
-        for number, decoded in taken:
+    with paused_gc():
+        for number, decoded in _by_file(store, files, columns) if note else _together(store, files, columns):
+            ready = decoded.ready
+            if ready.given or ready.counts.dropped_content:
+                result.add(store.put(ready))
+            result.reject(decoded.rejected, decoded.rejected_count)
             if note:
-                note(files[number], decoded.ready.trace_ids)
+                note(files[number], ready.trace_ids)
             if progress:
                 progress(files[number].name, sum(sizes[:number]) + decoded.read, sum(sizes))
-
-    with paused_gc():
-        try:
-            for number, decoded in _by_file(store, files, columns) if note else _together(store, files, columns):
-                waiting.append((number, decoded))
-                if sum(decoded.ready.given for _, decoded in waiting) >= store.batch_spans:
-                    put()
-        finally:
-            if waiting:  # what has been decoded is stored, whatever became of the rest
-                put()
     if progress and files:
         progress(files[-1].name, sum(sizes), sum(sizes))
     result.files = len(files)
     return result
-
-
-def _put(store: "Store", batches: Sequence[Decoded], result: ImportResult) -> None:
-    ready = [decoded.ready for decoded in batches]
-    if any(one.given or one.counts.dropped_content for one in ready):
-        for counts in store.put_all(ready):
-            result.add(counts)
-    for decoded in batches:
-        result.reject(decoded.rejected, decoded.rejected_count)
 
 
 def _together(store: "Store", files: Sequence[Path], columns: Columns | None) -> "Iterator[tuple[int, Decoded]]":
