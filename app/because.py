@@ -8,6 +8,7 @@ import altair as alt
 from hopbudget.app import look
 from hopbudget.app.axis import TimeAxis, linear_ticks
 from hopbudget.budgets.blame.breaches import Breaches, CauseShare, InCommon
+from hopbudget.budgets.blame.causes import WORK_KINDS
 from hopbudget.render.breaches import rest_of_causes, shown_causes
 from hopbudget.render.causes import COLOUR, NAME
 from hopbudget.units import count, seconds, share
@@ -108,7 +109,7 @@ def by_hop(found: Breaches) -> look.Drawn:
     right, left = dict.fromkeys(keys, 0.0), dict.fromkeys(keys, 0.0)
     values = []
     for place in sorted(found.places, key=lambda place: -abs(place.seconds)):
-        key = _key(place.name, place.kind == "tools")
+        key = _key(place.name, place.kind in WORK_KINDS)
         if key not in keys or abs(place.share) < _SMALL / 2:
             continue
         side = right if place.seconds > 0 else left
@@ -155,7 +156,7 @@ def _key(hop: str, work: bool) -> str:
 
 
 def _place(hop: str, work: bool) -> str:
-    return hop or ("between steps" if work else "side by side")
+    return hop or ("outside of steps" if work else "side by side")
 
 
 def in_common(shown: Sequence[InCommon]) -> look.Drawn:

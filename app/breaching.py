@@ -66,7 +66,8 @@ def _figures(found: Breaches) -> None:
 def _of_what(from_these: Learned, found: Breaches) -> None:
     words = f"Compared with {found.reference.description}."
     if from_these.sampled:
-        words += f" From {count(len(from_these.profile))} of {count(from_these.of)} trajectories, always the same ones."
+        of = plural(from_these.of, "trajectory", "trajectories")
+        words += f" From {count(len(from_these.profile))} of {of}, always the same ones."
     st.caption(words)
 
 

@@ -2,7 +2,8 @@
 
 A connection is open only while rows are fetched. Every answer is kept under the file's stamp, its time of change and
 its size, so a store that agents are writing to is read again as soon as it grows. Counts and quantiles are SQL over
-everything; what needs arrays (plans, causes) is taken from at most `MOST_PLANNED` trajectories, and says so.
+everything; what needs arrays or rows (plans, causes, costs) is taken from at most `MOST_PLANNED` trajectories, and
+says so.
 """
 
 import tempfile
@@ -34,8 +35,10 @@ from hopbudget.config.configuring import Config, find, load
 from hopbudget.errors import UserError
 from hopbudget.objectives.checking import ObjectiveResult, evaluate
 from hopbudget.plans import files
+from hopbudget.reports import costing
 from hopbudget.reports.explaining import Explained
 from hopbudget.store import attributes, figures, queries
+from hopbudget.store.costs import charged, charged_by
 from hopbudget.store.duck import Store
 from hopbudget.store.waiting import still_waiting
 
@@ -44,7 +47,7 @@ _KEPT: Final = 16
 MOST_LISTED: Final = 200
 """How many trajectories a list offers; a link may name any other."""
 MOST_PLANNED: Final = 5_000
-"""How many trajectories plans and causes are learned from; of more, a part that is always the same."""
+"""How many trajectories plans, causes and costs are taken from; of more, a part that is always the same."""
 PACES: Final = [float(pace) for pace in np.round(np.geomspace(2, 200, 25), 1)]
 """Tokens a second."""
 PATIENCE: Final = (0.0, 0.25, 1.0)
@@ -141,6 +144,50 @@ def report(scope: Scope) -> dict[str, Any]:
     """The numbers of `hopbudget report`, without those of gaps."""
     with scope.source.store.reading() as con:
         return queries.report(con, scope.where, gaps=False)
+
+
+def cost(scope: Scope) -> dict[str, Any] | None:
+    """What trajectories cost, as `hopbudget report` says, and of how many those are a part; None without a price."""
+    config = _with_prices()
+    return None if config is None else _cost(scope, *config)
+
+
+def costs_by(scope: Scope, by: str) -> dict[str, dict[str, Any]]:
+    """The same by the values of a key; empty where no price is said."""
+    config = _with_prices()
+    return {} if config is None else _costs_by(scope, by, *config)
+
+
+def _with_prices() -> tuple[str, int] | None:
+    """The configuration's path and time of change, where it says prices and can be read."""
+    try:
+        config = configuration()
+    except UserError:
+        return None
+    if config is None or not config.prices:
+        return None
+    return str(config.path), Path(config.path).stat().st_mtime_ns
+
+
+def _at_most_planned(scope: Scope) -> queries.Where:
+    """The filter, and of very many trajectories a part that is always the same."""
+    n, where = size(scope), scope.where
+    return where if n <= MOST_PLANNED else queries.Where(where.workload, where.attributes, sample=MOST_PLANNED / n)
+
+
+@st.cache_data(show_spinner=False, max_entries=_KEPT)
+def _cost(scope: Scope, path: str, stamp: int) -> dict[str, Any]:
+    with scope.source.store.reading() as con:
+        rows = charged(con, _at_most_planned(scope))
+    n = size(scope)
+    return costing.costs(rows, _configuration(path, stamp)) | {"part_of": n if n > MOST_PLANNED else None}
+
+
+@st.cache_data(show_spinner=False, max_entries=_KEPT)
+def _costs_by(scope: Scope, by: str, path: str, stamp: int) -> dict[str, dict[str, Any]]:
+    with scope.source.store.reading() as con:
+        rows = charged_by(con, _at_most_planned(scope), by)
+    return {name: costing.costs(of_it, _configuration(path, stamp)) for name, of_it in rows.items()}
 
 
 @st.cache_data(show_spinner=False, max_entries=_KEPT)
@@ -257,10 +304,7 @@ class Learned:
 @st.cache_resource(show_spinner="Reading the store", max_entries=3)
 def learned(scope: Scope) -> Learned:
     """The filter's trajectories as arrays, at most about `MOST_PLANNED`; shared, never changed."""
-    n = size(scope)
-    where = scope.where
-    if n > MOST_PLANNED:
-        where = queries.Where(where.workload, where.attributes, sample=MOST_PLANNED / n)
+    n, where = size(scope), _at_most_planned(scope)
     with scope.source.store.reading() as con:
         profile = queries.profile(con, where)
         words = attributes.columns(con, where, attributes.keys(con, where, MOST_LEVELS))
@@ -274,7 +318,7 @@ def allocation(scope: Scope, question: Question) -> budgets.Allocation:
     """The deadline, allotted. Raises `CannotAllocateError` where there is nothing to learn from."""
     return budgets.allocate(
         learned(scope).profile,
-        question.deadline_s,
+        files.stated_s(question.deadline_s),
         percentile=question.percentile,
         binds=question.binds,
         method=question.method,
@@ -398,7 +442,7 @@ def what_if(scope: Scope, change: Change, deadline_s: float, percentile: float, 
 def plan_file(scope: Scope, question: Question) -> str:
     """The text of the plan's file, as `hopbudget allocate --out` writes it, with what a running agent looks up."""
     profile = learned(scope).profile
-    knowledge = learn(profile, question.deadline_s, question.percentile, question.binds)
+    knowledge = learn(profile, files.stated_s(question.deadline_s), question.percentile, question.binds)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plan.toml"
         files.write(path, files.plan_dict(allocation(scope, question), scope.workload, knowledge))

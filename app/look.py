@@ -9,13 +9,14 @@ import altair as alt
 import pandas as pd  # type: ignore[import-untyped]
 from altair.utils import schemapi
 
-from hopbudget.render.base import FIRST_TOKEN, OVER, UNSPLIT, WORK, WRITING
+from hopbudget.render.base import FIRST_TOKEN, NEVER, OVER, UNSPLIT, WORK, WRITING
 
 __all__ = [
     "FIRST",
     "FIRST_TOKEN",
     "HOP",
     "INK",
+    "NO_FIRST",
     "OVER",
     "QUIET",
     "UNSPLIT",
@@ -49,10 +50,11 @@ _LEGEND_PX: Final = 34
 
 HOP: Final = "hop"
 FIRST: Final = "first token"
+NO_FIRST: Final = "no first token"
 WRITE: Final = "writing"
 WORKING: Final = "work"
 
-_KIND_COLOURS: Final = {FIRST: FIRST_TOKEN, WRITE: WRITING, HOP: UNSPLIT, WORKING: WORK}
+_KIND_COLOURS: Final = {FIRST: FIRST_TOKEN, NO_FIRST: NEVER, WRITE: WRITING, HOP: UNSPLIT, WORKING: WORK}
 
 
 # Okabe and Ito's, those that stand on light and on dark; each group has a shape of its own too.

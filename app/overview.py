@@ -9,6 +9,8 @@ from hopbudget.app import frame, link, look, objectives
 from hopbudget.app.data import (
     Scope,
     choices,
+    cost,
+    costs_by,
     extent,
     groups,
     holdings,
@@ -21,6 +23,7 @@ from hopbudget.app.strips import strips
 from hopbudget.app.trends import counts, lines, split
 from hopbudget.budgets.attainment.spread import Spread
 from hopbudget.budgets.numbers.quantiles import clopper_pearson
+from hopbudget.render.costs import money
 from hopbudget.units import count, plural, seconds, share
 
 _NONE: Final = "(none)"
@@ -31,7 +34,7 @@ def page(scope: Scope) -> None:
     """Draw the page."""
     numbers = report(scope)
     st.caption(_holds(scope, numbers))
-    _figures(numbers)
+    _figures(numbers, cost(scope))
     objectives.section(scope)
     by = _trend(scope)
     if by is not None:
@@ -60,8 +63,8 @@ def _period(first: datetime, last: datetime) -> str:
     return f"{first:%Y-%m-%d %H:%M} to {last:{'%H:%M' if first.date() == last.date() else '%Y-%m-%d %H:%M'}} UTC"
 
 
-def _figures(numbers: dict[str, Any]) -> None:
-    columns = st.columns(5, border=True)
+def _figures(numbers: dict[str, Any], spent: dict[str, Any] | None) -> None:
+    columns = st.columns(5 if spent is None else 6, border=True)
     times = numbers["trajectory_s"]
     outcomes: dict[str, int] = numbers["trajectory_outcomes"]
     n = sum(outcomes.values())
@@ -82,6 +85,13 @@ def _figures(numbers: dict[str, Any]) -> None:
             some = numbers[key]["n"]
             said = f"p50 {seconds(numbers[key]['p50'])}; of {count(some)} that came out well"
             st.caption(said if some else "not recorded")
+    if spent is not None:
+        each = spent["trajectory"]
+        with columns[5]:
+            st.metric("Cost p50", money(each["p50"]))
+            known = f"known of {count(each['n'])} of {count(spent['came_well'])} that came out well"
+            known += f", a part of {count(spent['part_of'])}" if spent["part_of"] else ""
+            st.caption(f"p90 {money(each['p90'])}; {known}" if each["n"] else known)
 
 
 def _trend(scope: Scope) -> str | None:
@@ -112,7 +122,7 @@ def _trend(scope: Scope) -> str | None:
 
 
 def _groups(scope: Scope, by: str) -> None:
-    found = groups(scope, by)
+    found, spent = groups(scope, by), costs_by(scope, by)
     rows = [
         {
             by: group.name,
@@ -123,6 +133,7 @@ def _groups(scope: Scope, by: str) -> None:
             "p90 (s)": group.p90_s,
             "hops": f"{group.hops:.1f}",
             "failed": share(group.failed / group.n),
+            **({"cost p50": _cost_p50(spent.get(group.name))} if spent else {}),
         }
         for group in found
     ]
@@ -134,6 +145,10 @@ def _groups(scope: Scope, by: str) -> None:
             "p90 (s)": st.column_config.ProgressColumn("p90, drawn", format=" ", min_value=0, max_value=largest)
         },
     )
+
+
+def _cost_p50(found: dict[str, Any] | None) -> str:
+    return money(None if found is None else found["trajectory"]["p50"])
 
 
 def _split(numbers: dict[str, Any]) -> None:

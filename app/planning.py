@@ -131,18 +131,18 @@ def _stream(stream: budgets.StreamBudget) -> None:
     columns = st.columns(4, border=True)
     columns[0].metric("First token within (TTFT)", seconds(stream.ttft_s))
     columns[1].metric("Then a token every (TPOT)", seconds(stream.tpot_s))
-    columns[2].metric("Up to (N)", "-" if stream.tokens is None else f"{count(stream.tokens)} tokens")
+    columns[2].metric("Up to (N)", "-" if stream.tokens is None else plural(stream.tokens, "token", "tokens"))
     columns[3].metric("Kept together by", share(stream.joint))
     if stream.tokens is not None and stream.tokens_percentile:
         st.caption(
-            f"{count(stream.tokens)} tokens is p{stream.tokens_percentile:.3g} of N. "
+            f"{plural(stream.tokens, 'token', 'tokens')} is p{stream.tokens_percentile:.3g} of N. "
             f"TTFT and TPOT both stand at their p{100 * stream.level:.3g}, so that they hold together."
         )
 
 
 def _foot(scope: Scope, plan: budgets.Allocation, question: Question) -> None:
     source = plan.learned_from
-    runs = f" in {count(source.runs)} run{'s' * (source.runs > 1)}" if source.runs else ""
+    runs = f" in {plural(source.runs, 'run', 'runs')}" if source.runs else ""
     left_out = ", ".join(f"{count(n)} {reason.replace('_', ' ')}" for reason, n in source.left_out.items() if n)
     part = f", a part of {count(learned(scope).of)}" if learned(scope).sampled else ""
     columns = st.columns([4, 1], vertical_alignment="center")

@@ -11,7 +11,7 @@ from hopbudget.app.strips import strips
 from hopbudget.budgets.attainment.spread import Spread
 from hopbudget.render.base import id_digits
 from hopbudget.render.report import still_waiting
-from hopbudget.units import count, seconds, share
+from hopbudget.units import count, plural, seconds, share
 
 _BY: Final = {"hop": "by hop", "model": "by model"}
 _OVER_S: Final = tuple(map(str, PATIENCE))
@@ -59,7 +59,7 @@ def _three(scope: Scope) -> None:
                 st.caption("Not recorded.")
     words = "Dots: one in fifty of what was observed each. Heavy tick p50, light tick p90; over what came out well."
     if found.streams < found.of:
-        words += f" Gaps are those of {count(found.streams)} of {count(found.of)} streams."
+        words += f" Gaps are those of {count(found.streams)} of {plural(found.of, 'stream', 'streams')}."
     st.caption(words)
 
 

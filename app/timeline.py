@@ -9,6 +9,7 @@ from hopbudget.app import look
 from hopbudget.budgets import Allocation
 from hopbudget.budgets.numbers.quantiles import FINISHED
 from hopbudget.budgets.splits.spending import Spent, Step, hop_step, slots_of, spending, work_step
+from hopbudget.store.waiting import never_began
 
 Row = Mapping[str, Any]
 
@@ -121,6 +122,8 @@ def _line(step: Step, row: Row, slot: str | None, spent: Spent | None, *, number
 def _parts(step: Step, row: Row) -> tuple[Part, ...]:
     if step.work:
         return (Part(look.WORKING, step.start_s, step.end_s),)
+    if never_began(row):
+        return (Part(look.NO_FIRST, step.start_s, step.end_s),)
     first = row["ttft_s"]
     if first is None or math.isnan(first) or first > step.end_s - step.start_s:
         return (Part(look.HOP, step.start_s, step.end_s),)

@@ -11,7 +11,7 @@ from hopbudget.app.axis import TimeAxis
 from hopbudget.app.data import Fits
 from hopbudget.budgets import Allocation
 from hopbudget.budgets.run_time.fits import Steps
-from hopbudget.units import count, seconds, share
+from hopbudget.units import count, plural, seconds, share
 
 _HEIGHT: Final = 150
 _POINTS: Final = 200
@@ -28,7 +28,7 @@ def section(fits: Fits, plan: Allocation) -> None:
         st.metric("Steps (hops)", "-" if steps is None else count(steps))
         st.caption(f"over in time {plan.percentile:g}% of the time" if steps is not None else "too few trajectories")
     with columns[1]:
-        st.metric("Longest final answer", "-" if fits.answer is None else f"{count(fits.answer.tokens)} tokens")
+        st.metric("Longest final answer", "-" if fits.answer is None else plural(fits.answer.tokens, "token", "tokens"))
         if fits.answer is not None:
             st.caption(f"of {fits.answer.model}, when its call begins at {seconds(fits.answer.starts_s)}")
         else:
@@ -49,7 +49,8 @@ def section(fits: Fits, plan: Allocation) -> None:
 
 
 def _caps(fits: Fits) -> None:
-    if not fits.caps:
+    caps = [cap for cap in fits.caps if cap.cuts > 0]
+    if not caps:
         return
     st.markdown("**What if answers were capped**")
     st.dataframe(
@@ -62,11 +63,14 @@ def _caps(fits: Fits) -> None:
                 "more in time": f"{100 * cap.in_time:+.1f} ± {100 * 1.96 * cap.error:.1f} points",
                 "saved, on average": seconds(cap.saves_s),
             }
-            for cap in fits.caps
+            for cap in caps
         ],
         hide_index=True,
     )
-    st.caption("Replayed on what was recorded; how good an answer is that was cut short, times do not tell.")
+    st.caption(
+        "Replayed on what was recorded, for caps that would have cut an answer; how good an answer is that was cut "
+        "short, times do not tell."
+    )
 
 
 def _steps(steps: Steps, p: float) -> look.Drawn:

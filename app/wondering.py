@@ -10,7 +10,7 @@ from hopbudget.app import link
 from hopbudget.app.data import Scope, places, what_if
 from hopbudget.budgets import Allocation
 from hopbudget.budgets.feasibility.whatif import Change, ChangeKind
-from hopbudget.units import count, seconds, share
+from hopbudget.units import count, plural, seconds, share
 
 PLACE: Final = "place"
 CHANGE: Final = "change"
@@ -60,7 +60,7 @@ def section(scope: Scope, plan: Allocation) -> None:
         f"{seconds(found.min_after_high_s, beside=found.min_after_s)}; now {seconds(found.min_before_s)}"
     )
     figures[2].metric("Changed", count(found.changed))
-    figures[2].caption(f"in {count(found.trajectories)} trajectories")
+    figures[2].caption(f"in {plural(found.trajectories, 'trajectory', 'trajectories')}")
     figures[3].markdown("**Assumed**")
     figures[3].caption(f"{found.assumption[:1].upper()}{found.assumption[1:]}.")
 

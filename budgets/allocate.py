@@ -28,7 +28,7 @@ from hopbudget.budgets.groups.folds import clusters, within_runs
 from hopbudget.budgets.numbers.quantiles import attained, clopper_pearson
 from hopbudget.budgets.population import Population, usable_population
 from hopbudget.budgets.profile import Floats, Profile
-from hopbudget.budgets.splits.auto import Aim, Way, cross_validate, held_out_success, succeeded
+from hopbudget.budgets.splits.auto import Aim, Way, cross_validate, held_out_success, step_of, succeeded
 from hopbudget.budgets.splits.slots import Times, slot_times
 from hopbudget.budgets.streams.stream import final_hops
 from hopbudget.budgets.telling import learned_from, notes_on, slot_row, stream_row
@@ -91,7 +91,7 @@ def allocate(
     give_s = answer_deadline_s or deadline_s
     people = usable_population(profile, binds, half_life_s, deadline_s / give_s)
     times = _times(profile, people, slots, give_s / deadline_s if binds == "both" else None)
-    aim = Aim(give_s, p, least_cap_s(give_s), second_s=give_s / deadline_s)
+    aim = Aim(give_s, p, least_cap_s(give_s), second_s=give_s / deadline_s, step_s=step_of(deadline_s))
     way, auto = _auto(profile, people, times, aim, slots) if method == "auto" else _plainly(method)
     budgets = _within(aim.split(times, [way])[0], give_s)
     rows = [slot_row(times, column, float(budgets[column])) for column in range(len(times.names))]

@@ -148,12 +148,15 @@ class Feasibility:
     """Can this deadline be met as often as asked, and which is the smallest that can?"""
 
     p_deadline: float
+    """The share in time of those of which it is known,"""
     p_low: float
+    """and its 95% interval. The lower end holds as well if those cut off before it went on like the others."""
     p_high: float
     min_deadline_s: float
     min_deadline_low_s: float
     """NaN where there are too few trajectories for a lower bound."""
     min_deadline_high_s: float
+    """Likewise."""
     verdict: Verdict
     needs: str | None
     """For `undecided`, a sentence: what would decide it."""
@@ -211,9 +214,11 @@ class Auto:
     """The place whose budget most trajectories broke that broke no other and were in time;"""
     binding_share: float
     """their share."""
-    second_in_time: float
-    """How much one more second of deadline adds to the share in time,"""
-    second_kept: float
+    step_s: float
+    """A deadline longer by so much: a second, or less where the deadline is short."""
+    step_in_time: float
+    """How much it adds to the share in time,"""
+    step_kept: float
     """and to the share that keeps every budget as well, each grown in proportion."""
 
     def to_plan(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 if "CI" not in os.environ:  # there, hypothesis has a profile of its own: repeatable, and without clocks as well
     settings.load_profile("local")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell does to what it starts with `&`, and all below it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 START_NS = 1_767_225_600_000_000_000

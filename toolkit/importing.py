@@ -1,6 +1,6 @@
 """The `import` command: progress while it reads, and what came of it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.progress import (
@@ -16,7 +16,6 @@ from rich.text import Text
 from hopbudget.errors import Exit
 from hopbudget.render import base
 from hopbudget.render import sources as draw
-from hopbudget.store.accounts import Account, OfTrace
 from hopbudget.store.duck import Store
 from hopbudget.store.importing import ImportResult
 from hopbudget.store.parquet import read_columns
@@ -68,20 +67,15 @@ def import_files(
             _say(result, store)
     else:
         account = opened.account(list({trace: None for found in traces.values() for trace in found}))
-        files = {str(file): _held(account, found) for file, found in traces.items()}
+        files, shared = account.by_file({str(file): found for file, found in traces.items()})
         if as_json:
-            listed = [{"file": name, **held._asdict()} for name, held in files.items()]
-            base.print_json(result.as_json() | {"explain": account.as_json() | {"files": listed}})
+            listed = [{"file": name, **of.held._asdict(), "shared_traces": of.shared} for name, of in files.items()]
+            told = account.as_json() | {"files": listed, "in_several_files": shared._asdict()}
+            base.print_json(result.as_json() | {"explain": told})
         else:
             _say(result, store)
-            draw.explain(base.console(), account, files)
+            draw.explain(base.console(), account, files, shared)
     return Exit.DONE if result.spans or result.duplicates else Exit.NO
-
-
-def _held(account: Account, traces: Iterable[str]) -> OfTrace:
-    """What these traces held, together."""
-    found = [account.of_trace[trace] for trace in traces if trace in account.of_trace]
-    return OfTrace(*(sum(numbers) for numbers in zip(*found, strict=True))) if found else OfTrace(0, 0, 0, 0)
 
 
 def _say(result: ImportResult, store: Path) -> None:

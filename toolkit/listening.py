@@ -5,12 +5,16 @@ import signal
 import socket
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hopbudget.errors import Exit, UserError
 
 if TYPE_CHECKING:
     import uvicorn
+
+_KEEP_ALIVE_S: Final = 75
+"""Longer than clients keep an idle connection or exporters wait between two sendings: one that closes just as the next
+request is on its way fails that request."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -34,7 +38,7 @@ def address(listener: socket.socket) -> str:
 
 
 def server(config: "uvicorn.Config", on_ready: Callable[[], None]) -> "uvicorn.Server":
-    """A server that says when it is up."""
+    """A server that says when it is up, and leaves it to clients to close connections that they don't use."""
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -42,6 +46,7 @@ def server(config: "uvicorn.Config", on_ready: Callable[[], None]) -> "uvicorn.S
             await super().startup(sockets)
             on_ready()
 
+    config.timeout_keep_alive = _KEEP_ALIVE_S
     return Server(config)
 
 

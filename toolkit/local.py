@@ -1,6 +1,7 @@
 """Recording into a local store: `init` and `flush`."""
 
 import atexit
+import logging
 import os
 import signal
 import sys
@@ -26,6 +27,7 @@ except ImportError as error:
         Exit.ENVIRONMENT,
     ) from error
 
+from hopbudget.store.magic import is_duckdb
 from hopbudget.store.spool import spool_folder
 
 _processor: SpoolProcessor | None = None
@@ -44,9 +46,11 @@ def init(
     A TracerProvider that is already set goes on as it was and feeds the store too; otherwise one is set. `tokenizer`
     counts the tokens of a text, for streams whose provider states no usage; the text is not kept. `service` names the
     process in the store, if no TracerProvider was set. Calling it again moves on to the store then given. Raises
-    UserError if the TracerProvider in use takes no span processors.
+    UserError if the TracerProvider in use takes no span processors. A file in the store's place that is no DuckDB file
+    is told in the log `hopbudget`: spans are kept in the spool beside it, until a store can be there.
     """
     folder = spool_folder(Path(store).absolute())
+    _warn_of_another_file(Path(store).absolute(), folder)
     with _lock:
         scope.setup.tokenizer = tokenizer
         home.settle(os.environ)
@@ -88,6 +92,21 @@ def leave_private(provider: trace.TracerProvider) -> None:
             add(AdoptingProcessor())
             add(_processor)
         _private = scope.setup.provider = None
+
+
+def _warn_of_another_file(store: Path, folder: Path) -> None:
+    """Say at the start what would else be found out when the store is read."""
+    try:
+        other = store.exists() and not is_duckdb(store)
+    except OSError:
+        return  # not ours to read; whoever reads the store will see
+    if other:
+        logging.getLogger("hopbudget").warning(
+            "%s is no DuckDB file, so it can't be the store. Spans are kept in %s meanwhile: name another store, or "
+            "move that file away, and they are read from there.",
+            store,
+            folder,
+        )
 
 
 def _go_public(private: TracerProvider) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from hopbudget.children import exit_code
 from hopbudget.errors import Exit, UserError
 
 _LOOPBACK = "127.0.0.1"
@@ -27,16 +28,20 @@ def open_app(store: Path, port: int) -> int:
     ]
     if not sys.stdout.isatty():
         command += ["--server.headless", "true"]
-    served = subprocess.Popen(command, env=os.environ | {"HOPBUDGET_STORE": str(store.resolve())})
+    served: subprocess.Popen[bytes] | None = None
     told: list[int] = []
 
     def end(number: int, _frame: object) -> None:
         told.append(number)
-        served.terminate()
+        if served is not None:
+            served.terminate()
 
     signal.signal(signal.SIGTERM, end)
+    served = subprocess.Popen(command, env=os.environ | {"HOPBUDGET_STORE": str(store.resolve())})
+    if told:
+        served.terminate()
     try:
-        code = served.wait()
+        code = exit_code(served)
     except KeyboardInterrupt:
         served.wait()
         return Exit.DONE

@@ -5,8 +5,16 @@ import re
 
 from hopbudget.errors import UserError
 
+LONGEST_S = 10 * 365 * 86_400.0
+"""Ten years: a longer duration is a slip of the pen."""
 _UNIT_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_WRITTEN = ((0.9995, 0.001, "ms"), (120.0, 1.0, "s"), (7200.0, 60.0, "min"), (math.inf, 3600.0, "h"))
+_WRITTEN = (
+    (0.9995, 0.001, "ms"),
+    (120.0, 1.0, "s"),
+    (7200.0, 60.0, "min"),
+    (172_800.0, 3600.0, "h"),
+    (math.inf, 86_400.0, "d"),
+)
 """Below how many seconds, the seconds in a unit, and the unit."""
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|min|m|h|d|)\s*", re.IGNORECASE)
 _PERCENTILE = re.compile(r"\s*p(\d+(?:\.\d+)?)\s*", re.IGNORECASE)
@@ -18,6 +26,8 @@ def parse_duration(text: str, what: str) -> float:
     seconds = float(match[1]) * _UNIT_S[match[2].lower()] if match else math.nan
     if not seconds > 0:
         raise UserError(f"{what} {text!r} is not a positive duration; write it like 12s, 1500ms or 2min.")
+    if seconds > LONGEST_S:
+        raise UserError(f"{what} {text!r} is longer than ten years; write it like 12s, 1500ms or 2min.")
     return seconds
 
 

@@ -24,6 +24,7 @@ from hopbudget.budgets.backtests.backtest import Backtest, backtest  # noqa: E40
 from hopbudget.budgets.backtests.splits import Named  # noqa: E402
 from hopbudget.budgets.drifts.trials import alarm_after, false_alarms  # noqa: E402
 from hopbudget.budgets.numbers.paired import Estimate  # noqa: E402
+from hopbudget.budgets.numbers.quantiles import clopper_pearson  # noqa: E402
 from hopbudget.budgets.profile import Profile, Works  # noqa: E402
 from hopbudget.reports.reading import Selection, one_workload  # noqa: E402
 from hopbudget.store import queries  # noqa: E402
@@ -177,7 +178,7 @@ def bound_rows(found: dict[str, Backtest]) -> Iterator[Row]:
     for name, words in (("largest_run", "largest run"), ("t_interval", "t interval")):
         bounds = [bound for b in found.values() for bound in b.bounds if bound.bound == name]
         held, runs = sum(bound.held for bound in bounds), sum(bound.runs for bound in bounds)
-        low, high = budgets.quantiles.clopper_pearson(held, runs)
+        low, high = clopper_pearson(held, runs)
         share = Estimate(held / runs, low, high, runs, 0)
         yield at_least(f"bound across runs ({words}): holds in {held} of {runs}", "A, G", share, 24 / 27)
         prices = [bound.price for bound in bounds for _ in range(bound.runs)]
@@ -195,7 +196,7 @@ def drift_rows(profiles: dict[str, Profile]) -> Iterator[Row]:
     found = Estimate(float(np.median(waits)), float(low), float(high), len(waits), 0)
     yield at_most("drift: trajectories of G until a plan from A alarms, median", "A, G", found, 30.0, "{:.0f}")
     alarms, sequences = false_alarms(profiles["A"], halvings=4, trials=75)
-    bounds = budgets.quantiles.clopper_pearson(alarms, sequences)
+    bounds = clopper_pearson(alarms, sequences)
     share = Estimate(alarms / sequences, *bounds, sequences, 0)
     yield at_most("drift: false alarms per 500 exchangeable trajectories", "A", share, 0.01)
 

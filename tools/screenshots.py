@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 WIDTH, COLOURS = 1280, 256
 MOST_PX = 6000
 UNTIL_S = 1_767_225_600.0
+ENDED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+SOMETHING = '[data-testid="stMainBlockContainer"] [data-testid="stElementContainer"]'
 PAGES = {
     "overview": "workload=research&by=service.version",
     "breaches": "workload=research&deadline=p90",
@@ -77,7 +79,7 @@ def sample_store(folder: Path) -> Path:
 
 
 def taken(driven: Any, link: str, scheme: str) -> Image.Image:
-    """The whole page in a colour scheme, once every chart is drawn and nothing moves any more."""
+    """The whole page in a colour scheme, once the script has come to its end and nothing moves any more."""
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     driven.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     size = {"width": WIDTH, "height": MOST_PX, "deviceScaleFactor": 1, "mobile": False}
@@ -86,9 +88,10 @@ def taken(driven: Any, link: str, scheme: str) -> Image.Image:
     heights: list[int] = []
 
     def stands_still(browser: Any) -> bool:
-        app = browser.find_elements(By.CSS_SELECTOR, '[data-testid="stApp"]')
+        if not browser.find_elements(By.CSS_SELECTOR, ENDED) or not browser.find_elements(By.CSS_SELECTOR, SOMETHING):
+            return False
         charts = browser.find_elements(By.CSS_SELECTOR, '[data-testid="stVegaLiteChart"]')
-        if not app or not charts or not all(c.find_elements(By.CSS_SELECTOR, "svg.marks") for c in charts):
+        if not all(chart.find_elements(By.CSS_SELECTOR, "svg.marks") for chart in charts):
             return False
         if browser.find_elements(By.CSS_SELECTOR, '[data-stale="true"], [data-testid="stSkeleton"]'):
             return False

@@ -20,6 +20,7 @@ MOST_STEPS: Final = 8
 """`options` goes no further than this many steps."""
 LEAST_TOKENS: Final = 20
 """Where fewer fit, the model is not told how many: no answer is that short."""
+_HOUR_S: Final = 3600.0
 SAME_S: Final = 1e-6
 """Deadlines that differ by less are the same."""
 
@@ -78,8 +79,9 @@ def remaining_s() -> float:
 def chance(*, steps_left: float | None = None) -> float | None:
     """P(this trajectory meets its deadline, now), from 0 to 1; 0 once it has passed.
 
-    `steps_left`: hops still to come, that which runs included, if that is known here; else what `hint` said. None where
-    the plan can't tell yet more than `base_rate` does, or knows nothing of so much time.
+    A hop that runs counts as one that begins now, so that inside of one it is rather too low. `steps_left`: hops still
+    to come, that which runs included, if that is known here; else what `hint` said. None where the plan can't tell yet
+    more than `base_rate` does, or knows nothing of so much time.
     """
     return chance_of(_asked(), steps_left)
 
@@ -162,7 +164,7 @@ def options() -> tuple[Option, ...]:
 def remaining_prompt() -> str:
     """A sentence for the model about the time that is left and what fits in it; empty where there is no deadline.
 
-    The time is rounded down: to seconds up to 120, to half minutes above.
+    The time is rounded down: to seconds up to 120, to half minutes up to two hours, to half hours up to two days.
     """
     left_s = remaining_s()
     if math.isinf(left_s):
@@ -215,7 +217,16 @@ def _spoken(seconds: float) -> str:
         return "About 1 second is"
     if seconds <= 120:
         return f"About {math.floor(seconds)} seconds are"
-    return f"About {f'{seconds // 30 / 2:.1f}'.removesuffix('.0')} minutes are"
+    if seconds <= 2 * _HOUR_S:
+        return f"About {_halves(seconds / 60)} minutes are"
+    if seconds <= 48 * _HOUR_S:
+        return f"About {_halves(seconds / _HOUR_S)} hours are"
+    return "More than 2 days are"
+
+
+def _halves(size: float) -> str:
+    """Rounded down to a half."""
+    return f"{math.floor(size * 2) / 2:g}"
 
 
 def _models(plan: Plan) -> tuple[str, ...]:

@@ -67,18 +67,16 @@ def _bound_reads(response: Any, wait: Wait) -> bool:
     """False where the connection is shared, or of a kind that is not known."""
     stream = response.extensions.get(_STREAM)
     own = getattr(stream, "__dict__", None)
-    if (
-        own is None
-        or "read" in own
-        or inspect.iscoroutinefunction(stream.read)
-        or response.extensions.get("http_version") not in {b"HTTP/1.1", b"HTTP/1.0"}
-    ):
+    if own is None or "read" in own or response.extensions.get("http_version") not in {b"HTTP/1.1", b"HTTP/1.0"}:
         return False
-    plain: Callable[..., bytes] = stream.read
+    plain: Callable[..., Any] = stream.read
 
-    def read(max_bytes: int, timeout: float | None = None) -> bytes:
-        if response.is_closed or not wait.asked_ns:
-            # It is another response's by now, or somebody reads for its own ends.
+    def let_be() -> bool:
+        # It is another response's by now, or somebody reads for its own ends.
+        return response.is_closed or not wait.asked_ns
+
+    def read(max_bytes: int, timeout: float | None = None) -> Any:
+        if let_be():
             return plain(max_bytes, timeout)
         wait.check()
         try:
@@ -89,7 +87,19 @@ def _bound_reads(response: Any, wait: Wait) -> bool:
                 raise
             raise reached from exc
 
-    stream.read = read
+    async def read_async(max_bytes: int, timeout: float | None = None) -> Any:
+        if let_be():
+            return await plain(max_bytes, timeout)
+        wait.check()
+        try:
+            return await plain(max_bytes, smaller(timeout, wait.left_s()))
+        except Exception as exc:
+            reached = left(wait, exc)
+            if reached is None:
+                raise
+            raise reached from exc
+
+    stream.read = read_async if inspect.iscoroutinefunction(plain) else read
     wait.undo = lambda: own.pop("read", None)
     return True
 

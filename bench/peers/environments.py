@@ -31,14 +31,17 @@ def build(peer: Peer) -> Path:
         return python_of(peer)
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run([sys.executable, "-m", "venv", "--clear", folder / "venv"], check=True)
-    done = subprocess.run(
-        [python_of(peer), *_PIP, *peer.packages],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=_BUILD_S,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [python_of(peer), *_PIP, *peer.packages],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=_BUILD_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise NotBuiltError(f"pip took longer than {_BUILD_S} s") from None
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
         raise NotBuiltError(errors[0].removeprefix("ERROR: ") if errors else f"pip ended with {done.returncode}")

@@ -175,7 +175,7 @@ def _interval(good: Floats, counted: Floats, alpha: float) -> tuple[float, float
 
     Units of a trajectory resemble one another, so the variance of the share is that of a ratio over trajectories, and
     n is divided by how much larger it is than with independent units. Where each trajectory has one unit it is
-    Clopper-Pearson itself; where all units agree, each trajectory is worth one.
+    Clopper-Pearson itself; where all units agree, each trajectory is worth one at most.
     """
     used = counted > 0
     good, counted = good[used], counted[used]
@@ -183,11 +183,11 @@ def _interval(good: Floats, counted: Floats, alpha: float) -> tuple[float, float
     if clusters == 0:
         return 0.0, 1.0
     share = float(good.sum()) / n
-    variance = float(((good - share * counted) ** 2).sum()) / n**2
     size = float(clusters)
     if clusters > 1 and 0 < share < 1:
+        variance = clusters / (clusters - 1) * float(((good - share * counted) ** 2).sum()) / n**2
         wide, narrow = (float(special.stdtrit(df, 1 - alpha / 2)) for df in (clusters - 1, max(n - 1, 1)))
-        least = share * (1 - share) / n * (narrow / wide) ** 2
+        least = share * (1 - share) / max(n - 1, 1) * (narrow / wide) ** 2
         size = n if variance <= least else n * least / variance
     return clopper_pearson_of(share * size, size, alpha)
 

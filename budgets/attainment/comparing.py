@@ -1,9 +1,9 @@
 """Two sets of trajectories side by side: every figure of both, their difference, and its interval.
 
-The interval is the percentile interval of a bootstrap over clusters (Efron and Tibshirani 1993): whole sessions, drawn
-for each side by itself; or, where trajectories of both sides share tasks, whole tasks, drawn for both sides together,
-so that what is hard for both does not widen the difference. Quantiles are plain: linear-interpolated over `ok` and
-`truncated`.
+The interval is that of a bootstrap over clusters (Efron and Tibshirani 1993), wider for few (`paired.widened`): whole
+sessions, drawn for each side by itself; or, where trajectories of both sides share tasks, whole tasks, drawn for
+both sides together, so that what is hard for both does not widen the difference. Quantiles are plain:
+linear-interpolated over `ok` and `truncated`.
 """
 
 import math
@@ -14,6 +14,7 @@ from typing import Final, Literal
 import numpy as np
 
 from hopbudget.budgets.groups.sessions import sessions
+from hopbudget.budgets.numbers.paired import widened
 from hopbudget.budgets.numbers.quantiles import FINISHED, NEVER, among
 from hopbudget.budgets.profile import Bools, Floats, Ints, Profile, Words
 
@@ -131,7 +132,7 @@ def _differences(
         a, b = (_figure(side, np.ones((1, len(side.values))))[0] for side in (mine, theirs))
         low = high = math.nan
         if min(len(mine.values), len(theirs.values), *map(_number, clusters)) >= FEWEST:
-            low, high = drawn.interval(mine, theirs)
+            low, high = drawn.interval(mine, theirs, a - b)
         yield Difference(
             mine.metric, mine.statistic, mine.hop, a, b, a - b, low, high, len(mine.values), len(theirs.values)
         )
@@ -150,15 +151,16 @@ class _Draws:
         if together:
             self._times.append(self._times[0])
 
-    def interval(self, mine: _Values, theirs: _Values) -> tuple[float, float]:
-        """The 95% percentile interval of the difference of the figure."""
+    def interval(self, mine: _Values, theirs: _Values, difference: float) -> tuple[float, float]:
+        """The 95% interval of the difference of the figure."""
         a, b = (self._drawn(side, found) for side, found in enumerate((mine, theirs)))
         differences = a - b
         differences = differences[~np.isnan(differences)]
         if len(differences) < DRAWS / 2:
             return math.nan, math.nan
+        drawn = (len(np.unique(code[of.trajectory])) for code, of in zip(self._clusters, (mine, theirs), strict=True))
         low, high = np.quantile(differences, [0.025, 0.975])
-        return float(low), float(high)
+        return widened(difference, low, high, clusters=min(drawn))
 
     def _drawn(self, side: int, found: _Values) -> Floats:
         cluster = self._clusters[side][found.trajectory]

@@ -14,7 +14,7 @@ import numpy as np
 from hopbudget.budgets.allocation import Binds
 from hopbudget.budgets.expectations import expected, first_tokens
 from hopbudget.budgets.groups.folds import Clusters
-from hopbudget.budgets.numbers.paired import Estimate, bootstrap
+from hopbudget.budgets.numbers.paired import Estimate, bootstrap, widened
 from hopbudget.budgets.numbers.scoring import BINS, calibration_error
 from hopbudget.budgets.profile import Floats, Ints, Profile
 from hopbudget.budgets.run_time import aborting, chance, fits
@@ -115,8 +115,8 @@ def _calibration(rows: Rows, over: _Over, draws: int = 200) -> tuple[float, floa
     random = np.random.default_rng(0)
     drawn = random.integers(0, len(n), (draws, len(n)))
     errors = np.array([np.abs(gap[one].sum(axis=0)).sum() / n[one].sum() for one in drawn])
-    low, high = np.quantile(errors, [0.025, 0.975])
-    return value, max(2 * value - float(high), 0.0), max(2 * value - float(low), value)
+    low, high = widened(value, *np.quantile(errors, [0.025, 0.975]), clusters=len(n))
+    return value, max(2 * value - high, 0.0), max(2 * value - low, value)
 
 
 def _steps(rows: Rows, over: _Over) -> dict[str, Estimate]:
@@ -193,8 +193,8 @@ def _tail(after_s: Floats, before_s: Floats, over: _Over, p: float = 0.99, draws
         ratio(np.concatenate([groups[one] for one in random.integers(0, len(groups), len(groups))]))
         for _ in range(draws)
     ]
-    low, high = np.nanquantile(drawn, [0.025, 0.975])
-    return Estimate(value, float(low), float(high), len(after_s), len(names))
+    low, high = widened(value, *np.nanquantile(drawn, [0.025, 0.975]), clusters=len(names))
+    return Estimate(value, low, high, len(after_s), len(names))
 
 
 _FIGURES: Final[Mapping[str, Callable[[Rows, _Over], dict[str, Estimate]]]] = {

@@ -99,7 +99,8 @@ def _share(case: Bools, among: Bools, cluster: Ints) -> _Share:
     by_cluster = np.bincount(cluster, weights=rest)
     present = int(np.count_nonzero(np.bincount(cluster, weights=among)))
     few = present / (present - 1) if present > 1 else 1.0
-    clustered = few * float(by_cluster @ by_cluster) / n**2
+    wide, narrow = (float(special.stdtrit(max(df, 1), 1 - ALPHA / 2)) for df in (present - 1, n - 1))
+    clustered = few * float(by_cluster @ by_cluster) / n**2 * (wide / narrow) ** 2
     return _Share(n, cases, max(clustered, p * (1 - p) / n))
 
 

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from hopbudget.budgets.blame.association import Association, associate
-from hopbudget.budgets.blame.causes import SERVER_KINDS, CauseKind, Causes, Reference, explain
+from hopbudget.budgets.blame.causes import SERVER_KINDS, WORK_KINDS, CauseKind, Causes, Reference, explain
 from hopbudget.budgets.blame.levers import levers
 from hopbudget.budgets.blame.traits import traits
 from hopbudget.budgets.groups.sessions import sessions
@@ -63,6 +63,7 @@ class HopShare:
     """All causes in one hop, or in one work, over all late trajectories."""
 
     name: str
+    """"" for time that belongs to none: outside steps where `work`, else what hops side by side saved or did not."""
     work: bool
     seconds: float
     share: float
@@ -247,7 +248,7 @@ def _by_hop(causes: Causes, rows: Ints) -> tuple[HopShare, ...]:
     total, by_column = _total(causes, rows), causes.seconds[rows].sum(axis=0)
     sums: dict[tuple[str, bool], list[float]] = {}
     for kind, name, seconds in zip(causes.kind, causes.name, by_column, strict=True):
-        sums.setdefault((name, kind == "tools"), []).append(float(seconds))
+        sums.setdefault((name, kind in WORK_KINDS), []).append(float(seconds))
     found = [
         HopShare(name, work, math.fsum(parts), _share(math.fsum(parts), total)) for (name, work), parts in sums.items()
     ]

@@ -7,7 +7,8 @@ reference's mean per hop of part X:
 
     visits       (n_k - n0_k) * sum over parts of x0_k
     part X       sum of X - n_k * x0_k, for each part
-    tools        time at work of one name, minus the reference's
+    tools        time outside hops in which work of one name was running, minus the reference's
+    between_steps, after_last_hop    time in no hop and no work, up to the end of the last hop and after it, likewise
     overlap      what hops that ran side by side saved, compared with the reference
 
 A sum over all of them is T - T_ref, whatever the lines' fit. A part that no hop of a name has is no column.
@@ -27,7 +28,7 @@ from typing import Final, Literal, get_args
 import numpy as np
 
 from hopbudget.budgets.allocation import CannotAllocateError
-from hopbudget.budgets.blame import hop_parts, server_parts
+from hopbudget.budgets.blame import hop_parts, server_parts, work_parts
 from hopbudget.budgets.expectations.expectation import known_prompts, prompt_tokens
 from hopbudget.budgets.numbers import words
 from hopbudget.budgets.numbers.quantiles import FINISHED, among
@@ -48,12 +49,16 @@ CauseKind = Literal[
     "stalls",
     "client_lag",
     "tools",
+    "between_steps",
+    "after_last_hop",
     "overlap",
 ]
 CAUSE_KINDS: Final[tuple[CauseKind, ...]] = get_args(CauseKind)
 _PARTS: Final[tuple[CauseKind, ...]] = tuple(kind for kind in CAUSE_KINDS if kind in hop_parts.HopParts.__slots__)
 SERVER_KINDS: Final[tuple[CauseKind, ...]] = ("queue", "prefill", "outside")
 """What only the inference server can tell apart; seconds that it told nothing of are in no cause of these kinds."""
+WORK_KINDS: Final[tuple[CauseKind, ...]] = ("tools", "between_steps", "after_last_hop")
+"""What the time outside hops went to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,19 +306,17 @@ def _per_hop(sums: Floats, n: Floats, middle: Bools) -> Floats:
 
 
 def _work_columns(profile: Profile, work_s: Floats, middle: Bools) -> Iterator[_Column]:
-    """Work by name. Pieces that overlap (each other or hops) share the trajectory's work time in proportion."""
-    works, rows = profile.works, len(profile)
-    rest = work_s
-    if len(works.work):
-        labels = encode([str(name) for name in works.work])
-        n = _sums(labels, works.trajectory, np.ones(len(works.work)), rows)
-        named = _sums(labels, works.trajectory, np.nan_to_num(works.duration_s), rows)
-        total = named.sum(axis=1)
-        named = named * np.where(total > work_s, work_s / np.where(total > 0, total, 1.0), 1.0)[:, None]
-        rest = work_s - named.sum(axis=1)
-        for k, name in enumerate(labels.names):
-            yield _Column("tools", name, named[:, k] - named[middle, k].mean(), n[:, k] - n[middle, k].mean())
-    yield _Column("tools", "", rest - rest[middle].mean(), np.full(rows, np.nan))
+    parts = work_parts.split(profile, work_s)
+    for k, name in enumerate(parts.names):
+        seconds, count = parts.tools[:, k], parts.calls[:, k]
+        yield _Column("tools", name, seconds - seconds[middle].mean(), count - count[middle].mean())
+    unknown = np.full(len(profile), np.nan)
+    idle: tuple[tuple[CauseKind, Floats], ...] = (
+        ("between_steps", parts.between_steps),
+        ("after_last_hop", parts.after_last_hop),
+    )
+    for kind, seconds in idle:
+        yield _Column(kind, "", seconds - seconds[middle].mean(), unknown)
 
 
 def _words(part: Part) -> str:
@@ -323,8 +326,6 @@ def _words(part: Part) -> str:
         count = round(abs(part.count or 0.0))
         many = f"{count} " if count else ""
         return f"{many}{'more' if more else 'fewer'} {name} visit{'s' if count != 1 else ''}"
-    if part.kind == "tools" and not name:
-        return f"{'more' if more else 'less'} time between steps"
     if part.kind == "first_token" and more and part.count:
         return f"waited for a first token that never came in {name}"
     return _PHRASES[part.kind][0 if more else 1].format(name)
@@ -343,5 +344,7 @@ _PHRASES: Final[dict[CauseKind, tuple[str, str]]] = {
     "stalls": ("more stalling in {}", "less stalling in {}"),
     "client_lag": ("{} more held up by the client", "{} less held up by the client"),
     "tools": ("more time in {}", "less time in {}"),
+    "between_steps": ("more time before or between steps", "less time before or between steps"),
+    "after_last_hop": ("more time after the last hop", "less time after the last hop"),
     "overlap": ("hops less side by side", "hops more side by side"),
 }

@@ -57,6 +57,14 @@ LEVERS: Final[Mapping[str, tuple[str, ...]]] = {
         "the tool itself: its cache, its time-out, its index",
         "tools side by side, or beside the next hop",
     ),
+    "between_steps": (
+        "a span of its own for what goes on there (`work`), so that it gets a name",
+        "the agent's own process: blocking calls, waits for a slot or a lock, starting up",
+    ),
+    "after_last_hop": (
+        "what comes after the answer (saving, scoring, closing) behind its end instead of before",
+        "the end of the stream: usage and `[DONE]` that come late, a connection slow to close",
+    ),
     "overlap": ("hops that don't need one another side by side again",),
 }
 """By kind of cause, most effective first. A kind that is not listed has no lever known here."""

@@ -9,8 +9,10 @@ from hopbudget.budgets.numbers import words
 from hopbudget.budgets.numbers.quantiles import (
     attained,
     clopper_pearson,
+    clopper_pearson_low,
     effective_n,
     order_statistic_interval,
+    share_going_on,
     smallest_n,
 )
 from hopbudget.budgets.population import Population
@@ -22,7 +24,8 @@ def feasibility(people: Population, deadline_s: float, percentile: float) -> Fea
 
     Infeasible: even the interval's upper end is below the target. Feasible: the share reaches the target, and there are
     enough trajectories for an order statistic to bound that percentile. Undecided: else. With weights, n is the
-    effective number of trajectories.
+    effective number of trajectories. Whoever was cut off before the deadline is in no share, and may have been a slow
+    one: the interval's lower end and "feasible" hold as well if they went on like the others (`share_going_on`).
     """
     p = percentile / 100
     weight = np.ones(len(people.rows)) if people.weight is None else people.weight
@@ -33,22 +36,32 @@ def feasibility(people: Population, deadline_s: float, percentile: float) -> Fea
     share = float(weight[made_it].sum()) / total if total else 0.0
     met = round(share * n, 9)
     low, high = clopper_pearson(met, n)
+    shares, lows = least_share(people, np.array([deadline_s]), np.array([share]), np.array([low]))
+    least = float(shares[0])
     smallest, smallest_low, smallest_high = smallest_deadline(people, p)
-    verdict = _verdict(share, high, n, p)
+    verdict = _verdict(least, high, n, p)
     everyone = float(weight.sum())
     return Feasibility(
         p_deadline=share,
-        p_low=low,
+        p_low=float(lows[0]),
         p_high=high,
         min_deadline_s=smallest,
         min_deadline_low_s=smallest_low,
         min_deadline_high_s=smallest_high,
         verdict=verdict,
-        needs=_needs(met, int(n), p, smallest) if verdict == "undecided" else None,
+        needs=_needs(met, int(n), p, smallest, least) if verdict == "undecided" else None,
         possible_low=float(weight[made_it].sum()) / everyone if everyone else math.nan,
         possible_high=float(weight[made_it | unknown].sum()) / everyone if everyone else math.nan,
         extrapolated=bool((people.timed_out & unknown).any()),
     )
+
+
+def least_share(people: Population, deadlines_s: Floats, share: Floats, low: Floats) -> tuple[Floats, Floats]:
+    """Shares in time and their intervals' lower ends, each the least with those cut off going on like the others."""
+    if not (people.censored & (people.finish_s < deadlines_s.max(initial=0.0))).any():
+        return share, low
+    going_on, n = share_going_on(deadlines_s, people.finish_s, people.censored, people.weight)
+    return np.minimum(share, going_on), np.minimum(low, clopper_pearson_low(going_on * n, n))
 
 
 def count_of(weight: Floats) -> float:
@@ -64,7 +77,8 @@ def smallest_deadline(people: Population, p: float) -> tuple[float, float, float
     order = np.argsort(counted, kind="stable")
     if people.weight is None:
         low, high = order_statistic_interval(len(counted), p)
-        return smallest, _ranked(counted[order], low), _ranked(counted[order], high)
+        upper_s = _upper_going_on(people, p, _ranked(counted[order], high))
+        return smallest, _ranked(counted[order], low), upper_s
     # With weights, ranks become levels of the weighted distribution, out of the effective number of trajectories.
     weight = people.weight[known][order]
     n = max(int(effective_n(weight)), 1)
@@ -72,7 +86,17 @@ def smallest_deadline(people: Population, p: float) -> tuple[float, float, float
     reached = np.cumsum(weight) / float(weight.sum())
     places = [int(np.searchsorted(reached, rank / n - 1e-12)) + 1 if 1 <= rank <= n else rank for rank in (low, high)]
     upper = places[1] if high <= n else len(counted) + 1
-    return smallest, _ranked(counted[order], places[0]), _ranked(counted[order], upper)
+    return smallest, _ranked(counted[order], places[0]), _upper_going_on(people, p, _ranked(counted[order], upper))
+
+
+def _upper_going_on(people: Population, p: float, upper_s: float) -> float:
+    """The upper end, or a later one if it takes that where those cut off go on like the others."""
+    if not (people.censored & (people.finish_s < upper_s)).any():
+        return upper_s
+    events = np.unique(people.finish_s[~people.censored & np.isfinite(people.finish_s)])
+    share, n = share_going_on(events, people.finish_s, people.censored, people.weight)
+    enough = np.flatnonzero(clopper_pearson_low(share * n, n) >= p)
+    return max(upper_s, float(events[enough[0]])) if len(enough) else math.inf
 
 
 def _ranked(ordered: Floats, rank: int) -> float:
@@ -84,16 +108,21 @@ def _ranked(ordered: Floats, rank: int) -> float:
 def _verdict(share: float, high: float, n: float, p: float) -> Verdict:
     if n and high < p:
         return "infeasible"
-    return "feasible" if share >= p and n >= smallest_n(p) else "undecided"
+    return "feasible" if share >= p - 1e-12 and n >= smallest_n(p) else "undecided"
 
 
-def _needs(met: float, n: int, p: float, smallest_s: float) -> str:
+def _needs(met: float, n: int, p: float, smallest_s: float, least: float) -> str:
     target = f"p{100 * p:g}"
     fewest = smallest_n(p)
     if n < fewest:
         more = fewest - n
         word = "trajectory" if more == 1 else "trajectories"
         return f"{more} more {word}: {n} could be used, and {fewest} are the fewest that can bound the {target}"
+    if met >= p * n:
+        return (
+            f"fewer that are cut off before it: {100 * met / n:.1f}% of the others were in time, but "
+            f"{100 * least:.1f}% of all if those cut off went on like the others that still ran then"
+        )
     if math.isfinite(smallest_s):
         way_out = f"a deadline of {words.seconds(smallest_s)}, the {target} observed"
     else:

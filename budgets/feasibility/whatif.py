@@ -13,6 +13,7 @@ import numpy as np
 from hopbudget.budgets.allocation import Binds, CannotAllocateError, Share
 from hopbudget.budgets.expectations.expectation import Line, fit_lines, known_prompts
 from hopbudget.budgets.feasibility.feasible import feasibility, smallest_deadline
+from hopbudget.budgets.numbers import words
 from hopbudget.budgets.numbers.intervals import union_seconds
 from hopbudget.budgets.population import Population, usable_population
 from hopbudget.budgets.profile import Bools, Floats, Hops, Profile, Works
@@ -115,8 +116,8 @@ def _new_seconds(profile: Profile, change: Change) -> tuple[Bools, Floats, str]:
             rows,
             _capped(profile, rows, took, float(change.value or 0.0), lines),
             (
-                f"an answer of {change.name} that was longer ends at {change.value:g} tokens, at its own pace, "
-                f"and {others}, also where the longer answer was needed"
+                f"an answer of {change.name} that was longer ends at {words.tokens(float(change.value or 0.0))}, "
+                f"at its own pace, and {others}, also where the longer answer was needed"
             ),
         )
     return (

@@ -31,6 +31,30 @@ class Spans:
         union = union_seconds(cell, self.start_s[used], self.end_s[used], self.rows * columns)
         return union.reshape(self.rows, columns)
 
+    def left_free_s(self, others: "Spans") -> Floats:
+        """Of each of these others, the seconds in which none of these intervals of its trajectory was running."""
+        length = np.maximum(others.end_s - others.start_s, 0.0)
+        if not len(self.trajectory) or not len(length):
+            return length
+        order = np.lexsort((self.start_s, self.trajectory))
+        group, start, end = self.trajectory[order], self.start_s[order], self.end_s[order]
+        # As in `union_seconds`, and so that every moment has its place in one row of all groups.
+        lift_s = float(max(end.max(), others.end_s.max())) + 1.0
+        latest = np.maximum.accumulate(np.maximum(end, start) + lift_s * group)
+        begins = np.maximum(start + lift_s * group, np.concatenate([[0.0], latest[:-1]]))
+        lengths = latest - begins
+        before = np.cumsum(lengths) - lengths
+
+        def covered_until(at_s: Floats) -> Floats:
+            moment = at_s + lift_s * others.trajectory
+            last = np.searchsorted(begins, moment, side="right") - 1
+            within = np.minimum(moment - begins[last], lengths[last])
+            until: Floats = np.where(last >= 0, before[last] + within, 0.0)
+            return until
+
+        taken = covered_until(others.end_s) - covered_until(others.start_s)
+        return np.clip(length - taken, 0.0, length)
+
 
 def union_seconds(group: Ints, start_s: Floats, end_s: Floats, groups: int) -> Floats:
     """Length of the union of the intervals of each group 0..groups-1; what overlaps counts once.

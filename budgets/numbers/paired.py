@@ -74,11 +74,12 @@ def share_interval(top: Floats, bottom: Floats, cluster: Ints) -> tuple[float, f
 
 
 def bootstrap(top: Floats, bottom: Floats, found: Clusters, *, draws: int = DRAWS, is_share: bool = False) -> Estimate:
-    """sum top / sum bottom over trajectories, with the percentile interval of a bootstrap over whole clusters.
+    """sum top / sum bottom over trajectories, with the interval of a bootstrap over whole clusters.
 
-    The draws are fixed by a seed, so that the same data give the same interval. Efron and Tibshirani 1993. With
-    `is_share`, `top` is the part of `bottom` that has a trait: where none or all of it has, every draw is alike and
-    says nothing of chance, so the interval is Clopper and Pearson's, with each cluster as one trial.
+    The draws are fixed by a seed, so that the same data give the same interval. Efron and Tibshirani 1993; the ends are
+    `widened` for few clusters. With `is_share`, `top` is the part of `bottom` that has a trait: where none or all of it
+    has, every draw is alike and says nothing of chance, so the interval is Clopper and Pearson's, with each cluster as
+    one trial.
     """
     tops, bottoms = found.sums(top), found.sums(bottom)
     seen = (bottoms > 0) | (tops != 0)
@@ -96,8 +97,23 @@ def bootstrap(top: Floats, bottom: Floats, found: Clusters, *, draws: int = DRAW
         off = tops - value * bottoms
         error = 1.959964 * float(np.sqrt((off * off).sum())) / total
         return Estimate(value, value - error, value + error, n, len(tops))
-    low, high = np.quantile(_resampled(tops, bottoms, draws), [0.025, 0.975])
+    low, high = widened(value, *np.quantile(_resampled(tops, bottoms, draws), [0.025, 0.975]), clusters=len(tops))
+    if is_share:
+        low, high = np.fmax(low, 0.0), np.fmin(high, 1.0)
     return Estimate(value, float(low), float(high), n, len(tops))
+
+
+def widened(value: float, low: float, high: float, *, clusters: int) -> tuple[float, float]:
+    """A bootstrap's percentile interval, as much wider about the value as few clusters ask for; NaN for one cluster.
+
+    Draws of C clusters vary too little by the factor sqrt((C - 1) / C), and their spread is itself uncertain: the ends
+    go out by sqrt(C / (C - 1)) t / z, with t's quantile at C - 1 degrees of freedom (Hesterberg 2015).
+    """
+    if clusters < 2:
+        return float("nan"), float("nan")
+    t = float(special.stdtrit(clusters - 1, 1 - ALPHA / 2))
+    factor = float(np.sqrt(clusters / (clusters - 1))) * t / float(-special.ndtri(ALPHA / 2))
+    return float(value - factor * (value - low)), float(value + factor * (high - value))
 
 
 def _resampled(tops: Floats, bottoms: Floats, draws: int) -> Floats:

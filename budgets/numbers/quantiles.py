@@ -57,9 +57,10 @@ def attained(times: Floats, censored: Bools, p: float, weight: Floats | None = N
 def share_within(limits: Floats, times: Floats, censored: Bools, weight: Floats | None = None) -> Floats:
     """For each limit the share of times within it: #{t <= limit} / #{not censored before the limit}.
 
-    The reduced-sample estimator. It never falls when the limit rises, because what leaves the count was in no
-    numerator. A time censored exactly at the limit is past it. 0 where nothing is left to count. With a `weight` for
-    each time, weights are counted instead of times.
+    It never falls when the limit rises, because what leaves the count was in no numerator. A time censored exactly at
+    the limit is past it. 0 where nothing is left to count. With a `weight` for each time, weights are counted instead
+    of times. It is right where those cut off before the limit would have kept it as often as the others. Where being
+    cut off only takes time, they were slow ones, and it says too much: see `share_going_on`.
     """
     if weight is not None:
         return _weighted_share_within(limits, times, censored, weight)
@@ -83,6 +84,28 @@ def _weight_up_to(limits: Floats, times: Floats, weight: Floats, side: Literal["
     running = np.concatenate([[0.0], np.cumsum(weight[order])])
     summed: Floats = running[np.searchsorted(times[order], limits, side=side)]
     return summed
+
+
+def share_going_on(
+    limits: Floats, times: Floats, censored: Bools, weight: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """For each limit the share of times within it if those cut off go on like the others that still ran then, and n.
+
+    Kaplan and Meier's (1958) product-limit estimate 1 - S, with events before what is censored at the same time. It
+    needs that who is cut off does not depend on how long they would still have taken, and is never above
+    `share_within`. n = Y / S, with Y times beyond the limit, is as many whole ones as it is worth (Peto 1977): all
+    where nothing is cut off. With a `weight` for each time, of their effective number.
+    """
+    w = np.ones(len(times)) if weight is None else weight
+    order = np.lexsort((censored, times))
+    ordered, event = times[order], (~censored & np.isfinite(times))[order]
+    at_risk = np.cumsum(w[order][::-1])[::-1]
+    surviving = np.concatenate([[1.0], np.cumprod(np.where(event, 1.0 - w[order] / at_risk, 1.0))])
+    s = surviving[np.searchsorted(ordered, limits, side="right")]
+    counted = float(w.sum()) - _weight_up_to(limits, times[censored], w[censored], side="left")
+    beyond = counted - _weight_up_to(limits, times[~censored], w[~censored], side="right")
+    n = np.divide(beyond, s, out=np.array(counted), where=s > 1e-12)
+    return 1.0 - s, np.maximum(n, 0.0) * (effective_n(w) / max(float(w.sum()), 1e-300))
 
 
 def effective_n(weight: Floats) -> float:
@@ -122,3 +145,11 @@ def clopper_pearson(successes: float, n: float, alpha: float = ALPHA) -> tuple[f
     low = float(special.betaincinv(successes, n - successes + 1, alpha / 2)) if successes else 0.0
     high = float(special.betaincinv(successes + 1, n - successes, 1 - alpha / 2)) if successes < n else 1.0
     return low, high
+
+
+def clopper_pearson_low(successes: Floats, n: Floats, alpha: float = ALPHA) -> Floats:
+    """The lower ends of `clopper_pearson`, many at a time."""
+    some = np.maximum(successes, 1e-300)
+    ends = special.betaincinv(some, np.maximum(n - successes, 0.0) + 1.0, alpha / 2)
+    low: Floats = np.where(successes > 1e-12, ends, 0.0)
+    return low

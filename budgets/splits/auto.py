@@ -7,6 +7,7 @@ sessions (else trajectories): how much runs differ is in every way's held-out me
 it would let nothing ever win.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -36,6 +37,8 @@ class Aim:
     floor_s: float
     second_s: float = 1.0
     """What one more second of the deadline adds here; less where a longer deadline binds as well."""
+    step_s: float = 1.0
+    """How much longer a deadline to try beside it."""
 
     def split(self, times: Times, ways: Sequence[Way]) -> list[Floats]:
         """The budgets that each of these ways learns from these trajectories."""
@@ -135,7 +138,7 @@ def cross_validate(times: Times, found: Clusters, within: Clusters, aim: Aim) ->
     kept, equal = tried.kept[way], tried.kept[FIRST]
     (budgets,) = aim.split(times, [way])
     binding, binding_share = binding_place(times, budgets, aim.deadline_s)
-    longer_s = aim.deadline_s + aim.second_s
+    longer_s = aim.deadline_s + aim.step_s * aim.second_s
     kept_now, kept_later = (
         _mean(succeeded(times, budgets * (deadline_s / aim.deadline_s), deadline_s), times.weight)
         for deadline_s in (aim.deadline_s, longer_s)
@@ -155,9 +158,15 @@ def cross_validate(times: Times, found: Clusters, within: Clusters, aim: Aim) ->
         price=(),
         binding=binding,
         binding_share=binding_share,
-        second_in_time=_mean(in_time(times, longer_s), times.weight) - _mean(alone, times.weight),
-        second_kept=kept_later - kept_now,
+        step_s=aim.step_s,
+        step_in_time=_mean(in_time(times, longer_s), times.weight) - _mean(alone, times.weight),
+        step_kept=kept_later - kept_now,
     )
+
+
+def step_of(deadline_s: float) -> float:
+    """A second, or the largest power of ten that is at most a fifth of a shorter deadline."""
+    return 1.0 if deadline_s >= 5.0 else float(10.0 ** math.floor(math.log10(deadline_s / 5.0)))
 
 
 def held_out_success(times: Times, found: Clusters, aim: Aim, way: Way = ("independent", None)) -> float:

@@ -1,5 +1,6 @@
 """The pages in a real browser: served, walked through, with nothing said to the console or fetched from elsewhere."""
 
+import importlib
 import json
 import os
 import shutil
@@ -207,3 +208,15 @@ def test_every_page_is_walked_in_a_real_browser(address: str, browser: Any, down
         for url in requests(browser)
         if not url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:"))
     } == set()
+
+
+def test_a_page_without_a_chart_is_taken_once_it_has_come_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "tools"))
+    driving, screenshots = importlib.import_module("driving"), importlib.import_module("screenshots")
+    profile = tmp_path / "profile"
+    with driving.served("nowhere.duckdb", tmp_path) as (address, _), driving.browser(profile) as driven:
+        taken = screenshots.taken(driven, f"{address}?page=streams", "light")
+        assert "Nothing recorded yet" in driven.page_source
+    assert taken.height > 200

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from hopbudget import budgets
 from hopbudget.app.data import Question, Scope, plan_file, source
 from hopbudget.budgets.feasibility.whatif import Change, what_if
-from hopbudget.budgets.run_time import fits
+from hopbudget.budgets.run_time import caps, fits, tokens
 from hopbudget.units import count, seconds, share
 
 OpenPage = Callable[..., AppTest]
@@ -183,3 +183,15 @@ def test_a_works_name_offers_only_what_a_work_can_do(open_page: OpenPage, record
 
     assert not opened.exception
     assert len(opened.selectbox(key="change").options) == 2
+
+
+def test_caps_that_would_have_cut_no_answer_are_not_listed(
+    open_page: OpenPage, recorded_store: Path, recorded_profile: budgets.Profile
+) -> None:
+    opened = open_page(recorded_store, "budgets", deadline="p90")
+
+    deadline_s = budgets.deadline_at(recorded_profile, 90, "last")
+    found = caps.learn(recorded_profile, deadline_s, tokens.learn(recorded_profile))
+    assert found
+    assert not any(cap.cuts for cap in found)
+    assert not [frame for frame in opened.dataframe if "max_tokens" in frame.value.columns]

@@ -119,6 +119,16 @@ def test_a_hop_without_a_first_token_time_is_drawn_whole() -> None:
     assert [part.kind for part in drawn.lines[0].parts] == [look.HOP]
 
 
+def test_a_stream_that_never_began_is_drawn_as_waiting_where_we_timed_it() -> None:
+    cut = {"streamed": True, "outcome": "timed_out"}
+    hops = [hop("answer", 0.0, 2.0, source="hopbudget", **cut), hop("answer", 2.0, 2.0, source="langfuse", **cut)]
+
+    drawn = timeline({"duration_s": 5.0}, hops, [], None)
+
+    assert [line.parts[0].kind for line in drawn.lines] == [look.NO_FIRST, look.HOP]
+    assert look.NO_FIRST == "no first token"
+
+
 def test_visits_are_numbered_only_where_there_are_several() -> None:
     hops = [hop("plan", 0.0, 1.0), hop("search", 1.0, 1.0), hop("search", 2.0, 1.0, visit=2)]
 

@@ -9,7 +9,12 @@ import altair as alt
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from hopbudget.app import data
+from hopbudget.config.configuring import load
+from hopbudget.render.costs import money
+from hopbudget.reports import costing
 from hopbudget.store import queries
+from hopbudget.store.costs import charged
 from hopbudget.store.duck import Store
 from hopbudget.units import seconds
 
@@ -186,3 +191,35 @@ def test_every_chart_keeps_to_the_schema_and_says_what_it_shows(
     for spec in charts:
         alt.LayerChart.from_dict(spec, validate=True)
         assert len(spec["description"]) > 10
+
+
+def test_costs_stand_on_the_page_where_prices_are_configured(
+    open_page: OpenPage, recorded_store: Path, figures: Figures
+) -> None:
+    assert "Cost p50" not in figures(open_page(recorded_store))
+    Path("hopbudget.toml").write_text(
+        "[prices.small]\ninput = 2.0\noutput = 8.0\n[prices.large]\ninput = 3.0\noutput = 9.0\n"
+    )
+
+    opened = open_page(recorded_store, by="run")
+
+    with Store(recorded_store).reading() as con:
+        config = load(Path("hopbudget.toml"))
+        whole = costing.costs(charged(con, queries.Where(workload="research")), config)
+    assert whole["trajectory"]["n"] > 0
+    assert figures(opened)["Cost p50"] == money(whole["trajectory"]["p50"])
+    (table,) = (frame for frame in opened.dataframe if "run" in frame.value.columns)
+    assert len(table.value["cost p50"]) == 3
+    assert "-" not in list(table.value["cost p50"])
+
+
+def test_of_very_many_the_cost_of_a_part_is_taken_and_it_says_so(
+    open_page: OpenPage, recorded_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "MOST_PLANNED", 30)
+    Path("hopbudget.toml").write_text("[prices.small]\ninput = 2.5\noutput = 8.5\n")
+
+    opened = open_page(recorded_store)
+
+    assert not opened.exception
+    assert ", a part of 60" in captions(opened)

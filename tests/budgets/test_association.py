@@ -46,6 +46,18 @@ def test_what_comes_in_clusters_has_a_wider_interval() -> None:
     assert together.high - together.low > 1.5 * (apart.high - apart.low)
 
 
+def test_few_sessions_cover_as_often_as_they_say() -> None:
+    """400 draws of 50 with the trait in 5 sessions that differ: without regard to their number 90% are covered."""
+    random, held = np.random.default_rng(4), 0
+    cluster = np.concatenate([np.arange(5).repeat(10), 5 + np.arange(50).repeat(10)])
+    has = cluster < 5
+    for _ in range(400):
+        risk = random.beta(0.3 * 4, 0.7 * 4, 55)[cluster]
+        found = associate(random.random(len(cluster)) < risk, has, cluster, comparisons=1)
+        held += found.low <= 0.0 <= found.high
+    assert held >= 0.94 * 400
+
+
 def test_nobody_without_it_leaves_no_ratio() -> None:
     found = table((5, 20), (0, 20))
     assert math.isnan(found.ratio)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from hopbudget.budgets.attainment.attained import (
     CAME,
@@ -191,3 +192,13 @@ def test_the_interval_of_requests_in_trajectories_holds_what_it_says() -> None:
         a = attain(count(units(trajectory, value, value, code, code), np.arange(40) + START, LIMIT))
         held += a.low <= 0.9 <= a.high
     assert held >= 182
+
+
+def test_few_trajectories_are_a_ratios_variance_with_few_degrees_of_freedom() -> None:
+    good, each, none = np.array([9.0, 5.0, 8.0, 10.0]), 10.0, np.zeros(4)
+    found = attain(Counts(none, good, each - good, none, none, none, np.full(4, each)))
+    share, n = good.sum() / 40, 40
+    variance = np.var(good / each, ddof=1) / 4
+    size = share * (1 - share) / variance * (stats.t.ppf(0.975, n - 1) / stats.t.ppf(0.975, 3)) ** 2 * n / (n - 1)
+    wanted = stats.beta.ppf(0.025, share * size, size - share * size + 1)
+    assert found.low == pytest.approx(wanted)

@@ -12,7 +12,7 @@ import pytest
 from hopbudget.budgets import Allocation, Profile, allocate, deadline_at
 from hopbudget.budgets.groups.folds import Clusters
 from hopbudget.budgets.numbers.quantiles import clopper_pearson
-from hopbudget.budgets.splits.auto import Aim, binding_place, cross_validate, in_time, succeeded, try_out, ways
+from hopbudget.budgets.splits.auto import Aim, binding_place, cross_validate, in_time, step_of, succeeded, try_out, ways
 from hopbudget.budgets.splits.slots import Times
 
 Build = Callable[..., Profile]
@@ -181,8 +181,21 @@ def test_no_place_binds_where_nothing_breaks() -> None:
 def test_one_more_second_buys_those_who_came_within_it(profile_of: Build) -> None:
     a = allocate(profile_of([hops(float(k)) for k in range(1, 11)]), 5.0)
     assert a.auto is not None
-    assert a.auto.second_in_time == pytest.approx(0.1)
-    assert a.auto.second_kept == pytest.approx(0.1)
+    assert a.auto.step_s == 1.0
+    assert a.auto.step_in_time == pytest.approx(0.1)
+    assert a.auto.step_kept == pytest.approx(0.1)
+
+
+def test_a_short_deadline_is_made_longer_by_less_than_a_second(profile_of: Build) -> None:
+    a = allocate(profile_of([hops(k / 10) for k in range(1, 11)]), 0.5)
+    assert a.auto is not None
+    assert a.auto.step_s == pytest.approx(0.1)
+    assert a.auto.step_in_time == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("deadline_s", "step_s"), [(3600.0, 1.0), (5.0, 1.0), (2.0, 0.1), (0.06, 0.01), (0.01, 0.001)])
+def test_the_step_is_a_fifth_of_the_deadline_at_most_and_a_round_number(deadline_s: float, step_s: float) -> None:
+    assert step_of(deadline_s) == pytest.approx(step_s)
 
 
 def test_the_reserve_of_work_is_chosen_as_well() -> None:

@@ -220,12 +220,41 @@ def test_what_spans_know_by_name_is_a_cause_of_its_own(
     assert parts[kind, "answer"].detail == detail  # type: ignore[index]
 
 
-def test_tools_are_named_and_what_no_tool_covers_is_kept_apart(profile_of: Build) -> None:
+def test_tools_are_named_and_what_no_tool_covers_is_called_what_it_is(profile_of: Build) -> None:
     late = {"steps": [hop("plan", 1.0), work("search", 4.5), hop("answer", 2.0, started_s=7.0)]}
     parts = parts_of(profile_of([*usual(), late]), 41)
+    assert set(parts) == {("tools", "search"), ("between_steps", "")}
     assert parts["tools", "search"].seconds == pytest.approx(4.0)
-    assert parts["tools", ""].seconds == pytest.approx(1.5)
-    assert parts["tools", ""].detail == "more time between steps"
+    assert parts["between_steps", ""].seconds == pytest.approx(1.5)
+    assert parts["between_steps", ""].detail == "more time before or between steps"
+
+
+def test_without_tools_the_slow_end_of_a_stream_is_no_tool(profile_of: Build) -> None:
+    rows = [{"steps": [hop("plan", 1.0), hop("answer", 2.0)], "duration_s": 3.1}] * 41
+    parts = parts_of(profile_of([*rows, {**rows[0], "duration_s": 6.1}]), 41)
+    assert list(parts) == [("after_last_hop", "")]
+    assert parts["after_last_hop", ""].seconds == pytest.approx(3.0)
+    assert parts["after_last_hop", ""].detail == "more time after the last hop"
+
+
+@pytest.mark.parametrize(
+    ("steps", "named", "between", "after"),
+    [
+        ([hop("a", 1.0), work("t", 2.0), hop("a", 1.0)], 2.0, 0.0, 0.0),
+        ([hop("a", 2.0), work("t", 2.0, started_s=1.0), hop("a", 1.0, started_s=5.0)], 1.0, 2.0, 0.0),
+        ([work("t", 2.0), work("t", 2.0, started_s=0.0), hop("a", 1.0, started_s=4.0)], 2.0, 2.0, 0.0),
+        ([hop("a", 1.0, started_s=1.0), work("t", 1.0, started_s=3.0)], 1.0, 1.0, 1.0),
+        ([work("t", 1.0, started_s=2.0)], 1.0, 2.0, 0.0),
+        ([hop("a", 4.0), work("t", 2.0, started_s=1.0)], 0.0, 0.0, 0.0),
+    ],
+)  # fmt: skip
+def test_a_tool_has_the_time_in_which_it_alone_was_running(
+    profile_of: Build, steps: list[tuple[str, dict[str, Any]]], named: float, between: float, after: float
+) -> None:
+    rest: list[dict[str, Any]] = [{"steps": [], "duration_s": 0.0}] * 3
+    found = {part.kind: part.seconds for part in explain(profile_of([*rest, {"steps": steps}])).parts(3)}
+    wanted = {"tools": named, "between_steps": between, "after_last_hop": after}
+    assert {kind: found.get(kind, 0.0) for kind in wanted} == pytest.approx(wanted)  # type: ignore[call-overload]
 
 
 def test_hops_side_by_side_are_a_part_so_that_the_sum_stays_exact(profile_of: Build) -> None:

@@ -54,6 +54,18 @@ def test_a_slower_hop_is_beyond_its_interval_and_the_other_hop_is_not(profile_of
     assert low < 1.0 < high
 
 
+def test_five_sessions_alike_are_seldom_beyond_their_interval(profile_of: Build) -> None:
+    """Percentiles alone put the mean of five beyond chance in 16% of pairs."""
+    chance, beyond = np.random.default_rng(1), 0
+    for _ in range(40):
+        this, other = (
+            profile_of([{"steps": [("hop", {"output_tokens": n})]} for n in chance.lognormal(3, 0.5, 5)])
+            for _ in range(2)
+        )
+        beyond += of(compare(this, other), "tokens", "mean", "chat").beyond
+    assert beyond <= 2
+
+
 def test_the_same_against_itself_differs_by_nothing(profile_of: Build) -> None:
     profile = profile_of(runs(1, 80))
     found = compare(profile, profile)

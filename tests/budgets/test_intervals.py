@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopbudget.budgets.numbers.intervals import last_ended_before, union_seconds
+from hopbudget.budgets.numbers.intervals import Spans, last_ended_before, union_seconds
 
 intervals = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 10)), min_size=0, max_size=25)
 
@@ -30,6 +30,20 @@ def test_steps_that_do_not_overlap_add_up_without_rounding_of_their_group() -> N
     end = np.array([0.1, 0.3, 0.30000001])
     group = np.full(3, 9_999, dtype=np.int64)
     assert union_seconds(group, start, end, 10_000)[9_999] == pytest.approx(0.30000001, abs=1e-12)
+
+
+@given(intervals, intervals)
+def test_what_is_left_free_is_the_number_of_unit_cells_that_no_other_touches(
+    rows: list[tuple[int, int, int]], others: list[tuple[int, int, int]]
+) -> None:
+    def spans(of: list[tuple[int, int, int]]) -> Spans:
+        group = np.array([r[0] for r in of], dtype=np.int64)
+        start = np.array([r[1] for r in of], dtype=float)
+        return Spans(group, start, start + np.array([r[2] for r in of], dtype=float), 4)
+
+    taken = {(g, c) for g, s, n in rows for c in range(s, s + n)}
+    free = [sum((g, c) not in taken for c in range(s, s + n)) for g, s, n in others]
+    assert spans(rows).left_free_s(spans(others)) == pytest.approx(free, abs=1e-9)
 
 
 def test_the_step_before_is_the_one_that_ended_last() -> None:

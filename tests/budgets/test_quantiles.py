@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from hopbudget.budgets import attained_quantile, plain_quantile
 from hopbudget.budgets.numbers.quantiles import (
@@ -14,6 +15,7 @@ from hopbudget.budgets.numbers.quantiles import (
     clopper_pearson,
     order_statistic_interval,
     rank,
+    share_going_on,
     share_within,
     smallest_n,
 )
@@ -137,3 +139,30 @@ def test_order_statistics_enclose_the_quantile_with_95_percent_confidence(n: int
 
 def test_too_few_trajectories_bound_nothing_from_above() -> None:
     assert order_statistic_interval(10, 0.9)[1] == 11
+
+
+cut_or_not = st.lists(st.tuples(st.integers(1, 12), st.booleans(), st.integers(1, 3)), min_size=1, max_size=25)
+
+
+@given(cut_or_not, st.lists(st.integers(0, 13), min_size=1, max_size=8))
+def test_with_those_cut_off_going_on_like_the_others_it_is_kaplan_and_meiers(
+    rows: list[tuple[int, bool, int]], limits: list[int]
+) -> None:
+    times, censored, weight = (
+        np.array([float(r[0]) for r in rows]),
+        np.array([r[1] for r in rows]),
+        [r[2] for r in rows],
+    )
+    at = np.array(limits, dtype=float)
+    share, n = share_going_on(at, times, censored)
+    assert share == pytest.approx(stats.ecdf(stats.CensoredData.right_censored(times, censored)).cdf.evaluate(at))
+    assert (share <= share_within(at, times, censored) + 1e-12).all()
+    assert (n <= len(rows) + 1e-9).all()
+    weighted, _ = share_going_on(at, times, censored, np.array(weight, dtype=float))
+    assert weighted == pytest.approx(share_going_on(at, np.repeat(times, weight), np.repeat(censored, weight))[0])
+
+
+def test_where_nothing_is_cut_off_all_go_on_and_what_failed_never_ends() -> None:
+    share, n = share_going_on(np.array([1.0, 2.5, 9.0]), np.array([1.0, 2.0, 3.0, math.inf]), np.zeros(4, dtype=bool))
+    assert share == pytest.approx([0.25, 0.5, 0.75])
+    assert n == pytest.approx([4, 4, 4])

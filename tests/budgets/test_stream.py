@@ -81,6 +81,8 @@ def test_the_level_is_lowered_and_said_where_not_even_a_short_answer_fits() -> N
     assert budget.ttft_s == 4.0
     assert budget.level == pytest.approx(0.4)
     assert len(notes) == 1 and "short answer (11 tokens)" in notes[0]
+    _, notes = filled(streams(np.arange(1.0, 11.0), 0.1, tokens=1), 5.0)
+    assert "short answer (1 token)" in notes[0]
 
 
 @given(pairs, st.floats(0.1, 100), st.integers(50, 99))

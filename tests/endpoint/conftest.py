@@ -143,7 +143,9 @@ class Desk:
 @pytest.fixture
 def desk() -> Desk:
     time = FakeTime()
-    return Desk(application(seed=7, clock=time.clock, sleep=time.sleep, wall=lambda: 1_700_000_000.0), time)
+    began = time.now
+    wall = lambda: 1_700_000_000.0 + time.now - began  # noqa: E731
+    return Desk(application(seed=7, clock=time.clock, sleep=time.sleep, wall=wall), time)
 
 
 @pytest.fixture

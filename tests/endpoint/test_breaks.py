@@ -139,3 +139,21 @@ async def test_the_record_holds_what_the_request_was(desk: Any) -> None:
     assert third["traceparent"] is None
     assert first["body_sha256"] == second["body_sha256"] != third["body_sha256"]
     assert first["arrived_at"] == 1_700_000_000.0
+
+
+async def test_the_times_of_a_record_count_from_its_arrival_however_late_the_body_comes(desk: Any) -> None:
+    app, time = desk.app, desk.time
+
+    async def behind_a_slow_line(scope: Any, receive: Any, send: Any) -> None:
+        async def slowly() -> Any:
+            await time.sleep(0.25)
+            return await receive()
+
+        await app(scope, slowly, send)
+
+    desk.app = behind_a_slow_line
+    assert (await desk.chat({"x-hopbudget-row": "B"}, stream=True)).complete
+    desk.app = app
+    (sent,) = await desk.sent()
+    assert sent["arrived_at"] == 1_700_000_000.0
+    assert sent["first_token_s"] == pytest.approx(0.6)

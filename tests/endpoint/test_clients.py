@@ -243,7 +243,7 @@ def test_a_cut_reaches_the_clients_as_a_reset_after_three_tokens(address: str) -
 def test_a_client_with_a_time_limit_leaves_and_the_server_notices(address: str, row: str) -> None:
     headers = {**asked(row), "x-hopbudget-key": f"left-{row}"}
     with (
-        openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0, timeout=0.4) as client,
+        openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0, timeout=1.0) as client,
         pytest.raises(openai.APITimeoutError),
     ):
         list(client.responses.create(model="sim-small", input="hello", stream=True, extra_headers=headers))

@@ -1,7 +1,7 @@
 """`python engine_driver.py ENGINE`: a proxy which makes a model of random weights behave as an agent's model does.
 
 Such a model calls no tool unless it must. So as long as a tool on offer was not called, it is offered alone and has to
-be called; then no tool is offered, and the answer is kept short. Everything that comes back is passed on as it
+be called, once; then no tool is offered, and the answer is kept short. Everything that comes back is passed on as it
 comes. `GET /hopbudget/sent` says when the first token of each stream was passed on, as the simulated endpoint does.
 """
 
@@ -16,9 +16,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 ANSWER_TOKENS = 60
-TOOL_TOKENS = 3000
+TOOL_TOKENS = 1000
+"""Enough for some words and a call, which are about 100."""
 END_OF_TEXT = 2
-"""The token that ends an answer, once the call that must be made is made: else it makes call after call."""
+ONE_CALL: dict[str, Any] = {"parallel_tool_calls": False, "logit_bias": [[END_OF_TEXT, 100]]}
+"""Allows no second call, and ends as soon as the first is made."""
+SECOND_CALL: dict[str, Any] = {"stop_sequences": ["},", ", {", ",{"]}
+"""The messages API takes neither, so there an answer ends where a second call would begin."""
 LIMITS = {"chat": "max_tokens", "responses": "max_output_tokens", "messages": "max_tokens"}
 MUST: dict[str, Any] = {"chat": "required", "responses": "required", "messages": {"type": "any"}}
 KEPT = {"content", "text", "delta", "reasoning_content", "thinking", "arguments", "partial_json", "name"}
@@ -33,7 +37,7 @@ def driven(api: str, body: dict[str, Any]) -> dict[str, Any]:
     plain.pop("max_completion_tokens", None)
     if left:
         plain |= {"tools": left[:1], "tool_choice": MUST[api], LIMITS[api]: TOOL_TOKENS}
-        return plain if api == "messages" else plain | {"logit_bias": [[END_OF_TEXT, 100]]}
+        return plain | (SECOND_CALL if api == "messages" else ONE_CALL)
     return plain | {LIMITS[api]: ANSWER_TOKENS}
 
 
@@ -88,12 +92,12 @@ class Driver(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Pass a driven request on, and its answer back."""
-        began = time.perf_counter()
+        began, arrived_at = time.perf_counter(), time.time()
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         path = urllib.parse.urlsplit(self.path).path
         api = {"completions": "chat"}.get(path.rpartition("/")[2], path.rpartition("/")[2])
         record: dict[str, Any] = {
-            "arrived_at": time.time(),
+            "arrived_at": arrived_at,
             "streamed": bool(body.get("stream")),
             "first_token_s": None,
         }
@@ -117,8 +121,9 @@ class Driver(BaseHTTPRequestHandler):
             self.wfile.write(line)
             if record["first_token_s"] is None and is_token(line):
                 # Events end with an empty line, which is what makes the client hand this one on.
-                self.wfile.write(answer.readline())
+                end = answer.readline()
                 record["first_token_s"] = time.perf_counter() - began
+                self.wfile.write(end)
         upstream.close()
 
     def _head(self, status: int, kind: str) -> None:

@@ -13,7 +13,7 @@ SEEN_S = (-0.002, 0.03)
 WAY_S = 0.05
 """The most that a request and its first token are on their way, on a connection that stands. The first request of a
 process takes longer, up to seconds: the client loads parts of itself and connects."""
-TRIES = 4
+TRIES = 6
 """A machine busy with other things delays now this side, now that; one run without that says what is measured."""
 FRAMEWORK_S = 0.3
 """More than any framework here takes beside tools between two hops."""
@@ -70,13 +70,13 @@ def test_tokens_are_those_that_were_sent(ran: Any) -> None:
 
 
 def test_neither_a_role_nor_an_empty_chunk_is_a_first_token(
-    name: str, run_agent: Callable[..., Any], row_b: Any
+    name: str, run_agent: Callable[..., Any], row_b: Any, within: Callable[..., Any]
 ) -> None:
-    ran = run_agent(name, row_b)
-    assert (len(ran.hops), ran.sent[-1]["row"]) == (3, "B")
     # Chunks of a role at 0.10 s and of nothing at 0.20 s are what it must not be.
-    assert ran.hops[-1]["ttft_s"] == pytest.approx(0.6, abs=WAY_S)
-    assert ran.hops[-1]["ttfa_s"] == pytest.approx(0.6, abs=WAY_S)
+    ran = within(TRIES, lambda again: run_agent(name, row_b, again=again), SEEN_S, WAY_S)
+    assert (len(ran.hops), ran.sent[-1]["row"]) == (3, "B")
+    assert ran.sent[-1]["first_token_s"] >= 0.59
+    assert ran.hops[-1]["ttfa_s"] == ran.hops[-1]["ttft_s"]
 
 
 def test_a_real_engine_gives_the_same_picture(

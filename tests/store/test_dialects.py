@@ -163,6 +163,33 @@ def test_claude_codes_waiting_for_a_person_is_a_pause(make: Any) -> None:
     assert [work.work for work in found.works] == ["Bash"]
 
 
+@pytest.mark.parametrize(
+    "name", ["anthropic.messages.count_tokens", "anthropic.messages.batches.create", "anthropic.sessions.create"]
+)
+def test_of_what_anthropics_client_asks_only_messages_are_calls(make: Any, name: str) -> None:
+    scope = "com.anthropic.sdk.python"
+    asked = {"gen_ai.provider.name": "anthropic", "gen_ai.request.model": "m"}
+    found = facts(
+        make,
+        (scope, make.span(name, 0, 1, kind=3, attributes=asked, parent="bot", span="other")),
+        (scope, make.span("anthropic.messages.create", 1, 5, kind=3, attributes=CHAT | asked, parent="bot", span="c")),
+        ("tests", make.agent("bot", 0, 9)),
+    )
+    assert [(row.span_id, row.source) for row in found.hops] == [(make.span_id("c"), "Anthropic client")]
+    assert [row.work for row in found.works] == [name]
+
+
+def test_anthropics_client_names_the_reason_of_its_end_in_its_own_way(make: Any) -> None:
+    attributes = CHAT | {"anthropic.message.stop_reason": "max_tokens"}
+    assert hop(make, "com.anthropic.sdk.python", attributes).outcome == "truncated"
+
+
+def test_a_call_of_another_instrumentation_that_capture_adopted_is_still_its_own(make: Any) -> None:
+    adopted = {"hopbudget.hop": "chat", "hopbudget.adopted": True}
+    row = hop(make, "anything", CHAT | adopted | {"gen_ai.response.time_to_first_chunk": 0.5})
+    assert (row.source, row.ttft_source) == ("GenAI conventions", "first_chunk")
+
+
 def test_langfuses_usage_is_a_json_text(make: Any) -> None:
     usage = '{"input": 5, "output": 7, "input_cached_tokens": 3, "output_reasoning_tokens": 2}'
     row = hop(make, "langfuse-sdk", {"langfuse.observation.type": "generation", "langfuse.observation.model.name": "m",

@@ -64,6 +64,7 @@ TRIPS = {
     "smolagents_smolagents": Expected("smolagents (OpenInference)", streams=False, works=("weather", "weather")),
     "litellm_litellm": Expected("LiteLLM", counts_itself=True),
     "adk_adk": Expected("Google ADK", streams=False, works=TOOLS),
+    "anthropic_client_anthropic": Expected("Anthropic client", ATTRIBUTE),
     "any_agent_any_agent": Expected("any-agent", works=TOOLS),
     "langsmith_langgraph": Expected(
         "LangSmith", None, (0, 1, 2), streams=False, works=("tools", "weather", "tools", "trains")

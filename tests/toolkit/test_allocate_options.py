@@ -122,11 +122,24 @@ def test_an_update_keeps_the_settings_and_shows_what_changed(hopbudget: Any, fil
     assert Path("plan.toml").read_text().startswith("# ours\n")
 
 
-def test_an_update_of_the_same_data_changes_nothing(hopbudget: Any, filled: Path) -> None:
-    hopbudget("allocate", filled, "--deadline", "5s", "--out", "plan.toml")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["--deadline", "5s"],
+        ["--deadline", "p80"],
+        ["--deadline", "p75", "--binds", "answer"],
+        ["--deadline", "4.1234567s", "--binds", "both", "--answer-deadline", "1.23456789s"],
+        ["--deadline", "p90", "--run-by", "service.version"],
+    ],
+)
+def test_an_update_of_the_same_data_changes_nothing_not_even_the_id(
+    hopbudget: Any, filled: Path, settings: list[str]
+) -> None:
+    hopbudget("allocate", filled, *settings, "--out", "plan.toml")
     said = hopbudget("allocate", filled, "--update", "plan.toml", "--out", "new.toml")
     assert "Nothing changed." in said.out
-    assert Path("new.toml").exists()
+    old, new = files.read(Path("plan.toml")), files.read(Path("new.toml"))
+    assert {key for key in old if old[key] != new[key]} == set()
 
 
 def test_a_new_setting_wins_over_the_old_plan(hopbudget: Any, filled: Path) -> None:

@@ -268,7 +268,7 @@ def test_mistakes_are_told(hopbudget: Run, filled: Path, arguments: list[str], w
 def test_a_configuration_without_an_objective_is_told(hopbudget: Run, filled: Path) -> None:
     config()
     said = hopbudget("check", filled)
-    assert said.code == Exit.USAGE
+    assert said.code == Exit.CANT_SAY
     assert "holds no objective" in said.err
     assert "comments out those that too little was recorded for" in said.err
 

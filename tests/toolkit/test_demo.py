@@ -89,17 +89,20 @@ def test_nothing_is_left_in_the_folder_for_temporary_files(played: dict[str, Any
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_in_the_middle_leaves_nothing_behind(number: signal.Signals, code: int, tmp_path: Path) -> None:
-    demo = subprocess.Popen(
+    with subprocess.Popen(
         DEMO, cwd=tmp_path, env=environment(tmp_path / "tmp"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert demo.stdout is not None
-    for line in demo.stdout:
-        if "Two answers" in line:
-            break
-    assert list((tmp_path / "tmp").iterdir())
-    demo.send_signal(number)
-    # The endpoint holds these pipes open too for as long as it lives.
-    _, complaint = demo.communicate(timeout=60)
+    ) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if "Two answers" in line:
+                break
+        assert list((tmp_path / "tmp").iterdir())
+        demo.send_signal(number)
+        try:
+            # The endpoint holds these pipes open too for as long as it lives.
+            _, complaint = demo.communicate(timeout=60)
+        finally:
+            demo.kill()
     assert (demo.returncode, complaint.strip()) == (code, "")
     assert list((tmp_path / "tmp").iterdir()) == []
 

@@ -77,7 +77,7 @@ def test_longer_answers_are_named_with_the_trajectory_that_they_began_with(hopbu
     assert int(answers["since"]["trace_id"], 16) == pytest.approx(5101, abs=8)
     assert told.json["changed"] and told.json["trajectories"] == 200
     drawn = hopbudget("check", "new.jsonl", "--plan", learned / "plan.toml")
-    assert "longer answers" in drawn.out
+    assert f"longer answers {answers['since']['trace_id']}" in " ".join(drawn.out.split())
     assert max(map(len, drawn.out.splitlines())) <= 80
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 Run = Callable[..., Any]
 
 
@@ -79,7 +81,7 @@ def test_explain_counts_by_source_and_says_what_is_missing(hopbudget: Run, recor
     assert missing["first-token times missing"] == (added["hops"] - 60, added["hops"])
     assert explained["files"] == [
         {"file": str(recorded_runs), "spans": added["spans"], "hops": added["hops"], "tools": added["works"],
-         "trajectories": 60}
+         "trajectories": 60, "shared_traces": 0}
     ]  # fmt: skip
 
 
@@ -108,6 +110,83 @@ def test_a_file_without_a_model_span_says_so(hopbudget: Run) -> None:
     assert "no model span" in said.out
     found = hopbudget("import", "agents.json", "--explain", "--json", "--store", "c.duckdb").json["explain"]
     assert found["missing"][0]["what"] == "no model span"
+
+
+AGENT = {"gen_ai.operation.name": "invoke_agent"}
+CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+
+
+def plain_span(trace: int, span: int, attributes: dict[str, Any], parent: int | None = None) -> dict[str, Any]:
+    return {
+        "trace_id": f"{trace:032x}",
+        "span_id": f"{span:016x}",
+        "parent_span_id": f"{parent:016x}" if parent else None,
+        "name": str(attributes["gen_ai.operation.name"]),
+        "start_time": 1_700_000_000_000 + span,
+        "end_time": 1_700_000_009_000 - span,
+        "attributes": attributes,
+    }
+
+
+@pytest.fixture
+def in_two_files() -> tuple[str, str]:
+    """A trace whole in the first file, and one of which the first has the call and the second the agent."""
+    whole = [plain_span(1, 1, AGENT), plain_span(1, 2, CHAT, parent=1)]
+    Path("first.json").write_text(json.dumps([*whole, plain_span(2, 2, CHAT, parent=1)]))
+    Path("second.json").write_text(json.dumps([plain_span(2, 1, AGENT)]))
+    return "first.json", "second.json"
+
+
+def test_a_trace_that_files_share_is_counted_once_and_in_neither(hopbudget: Run, in_two_files: tuple[str, str]) -> None:
+    explained = hopbudget("import", *in_two_files, "--explain", "--json").json["explain"]
+    assert [(file["spans"], file["hops"], file["shared_traces"]) for file in explained["files"]] == [
+        (2, 1, 1),
+        (0, 0, 1),
+    ]
+    assert explained["in_several_files"] == {"spans": 2, "hops": 1, "tools": 0, "trajectories": 1}
+    assert explained["hops"] == 2
+
+
+def test_the_rows_of_files_add_up_to_those_of_sources(hopbudget: Run, in_two_files: tuple[str, str]) -> None:
+    said = hopbudget("import", *in_two_files, "--explain").out
+    rows = {line[:16].strip(): line[16:].split() for line in said[said.index("By file") :].splitlines()}
+    assert rows["first.json"] == ["2", "1", "0", "1", "and", "1", "trace", "shared"]
+    assert rows["second.json"] == ["0", "0", "0", "0", "and", "1", "trace", "shared"]
+    assert rows["in several files"] == ["2", "1", "0", "1"]
+
+
+def test_one_is_singular(hopbudget: Run) -> None:
+    call = CHAT | {"gen_ai.response.time_to_first_chunk": 0.5}
+    Path("one.json").write_text(json.dumps([plain_span(1, 1, AGENT), plain_span(1, 2, call, parent=1)]))
+    said = hopbudget("import", "one.json", "--explain").out
+    assert "1 of 1 hop of GenAI conventions: gen_ai.response.time_to_first_chunk" in said
+    assert "1 of them is to the first chunk" in said
+
+
+def test_one_call_a_run_is_no_lack_of_names(hopbudget: Run) -> None:
+    """Two calls of one name share a budget; a lone one has nothing to share it with."""
+    lone = [plain_span(1, 1, AGENT), plain_span(1, 2, CHAT, parent=1)]
+    for file, spans in (("lone.json", lone), ("two.json", [*lone, plain_span(1, 3, CHAT, parent=1)])):
+        Path(file).write_text(json.dumps(spans))
+        found = hopbudget("import", file, "--explain", "--json", "--store", f"{file}.duckdb").json["explain"]
+        assert ("one name for all hops" in {one["what"] for one in found["missing"]}) == (file == "two.json")
+
+
+@pytest.mark.parametrize(
+    ("beside", "costs"),
+    [
+        ([], "work is one sum: slow tools have no name"),
+        (
+            [plain_span(1, 3, {"gen_ai.operation.name": "lookup"}, parent=1)],
+            "work goes by the names of other spans, tools not told from the rest",
+        ),
+    ],
+)
+def test_what_it_costs_that_no_tool_is_told(hopbudget: Run, beside: list[dict[str, Any]], costs: str) -> None:
+    spans = [plain_span(1, 1, AGENT), plain_span(1, 2, CHAT, parent=1), *beside]
+    Path("agent.json").write_text(json.dumps(spans))
+    missing = hopbudget("import", "agent.json", "--explain", "--json").json["explain"]["missing"]
+    assert {one["what"]: one["costs"] for one in missing}["no tool spans"] == costs
 
 
 def test_columns_of_a_table_may_be_named(hopbudget: Run) -> None:

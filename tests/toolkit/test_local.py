@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from hopbudget.store.duck import Store
+
 HEAD = """
 import os, select, sys
 import hopbudget as hb
@@ -308,6 +310,29 @@ agent()
     assert (process.returncode, out) == (0, "0\n")
     assert err.count("\n") == 1
     assert "spans can't be written" in err
+
+
+@pytest.mark.parametrize("other", ["text", "empty", "folder"])
+def test_a_path_that_is_no_duckdb_file_is_told_at_once_and_recording_goes_on(tmp_path: Path, other: str) -> None:
+    path = tmp_path / "traces.duckdb"
+    if other == "folder":
+        path.mkdir()
+    else:
+        path.write_text("notes" * 5 if other == "text" else "")
+    code = "print('before', file=sys.stderr); hb.init(); print('after', file=sys.stderr); agent(); print(hb.flush())"
+    process = start(code, tmp_path)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "2\n")
+    before, told, after = err.splitlines()
+    assert (before, after) == ("before", "after")
+    assert told.startswith(f"{path} is no DuckDB file")
+    assert f"kept in {path}.spool" in told
+    assert len(spans(tmp_path)) == 2
+
+
+def test_a_store_is_told_by_its_first_bytes_without_duckdb(tmp_path: Path) -> None:
+    Store(tmp_path / "traces.duckdb").write([])
+    assert run("hb.init(); agent(); print('duckdb' in sys.modules)", tmp_path) == "False\n"
 
 
 def test_a_disk_that_hangs_does_not_keep_the_process(tmp_path: Path) -> None:

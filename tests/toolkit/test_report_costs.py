@@ -12,7 +12,7 @@ PRICES = "[prices.m]\ninput = 2.0\ncached = 0.5\noutput = 8.0\n"
 T0 = 1_700_000_000_000_000_000
 
 
-def calls(trace: int, *hops: dict[str, Any], outcome: str | None = None) -> str:
+def calls(trace: int, *hops: dict[str, Any], outcome: str | None = None, **of_root: str) -> str:
     """A trajectory of these calls as a line of OTLP/JSON; a hop is its attributes, ours where it says a stream."""
 
     def span(number: int, name: str, attributes: dict[str, Any], parent: int | None) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def calls(trace: int, *hops: dict[str, Any], outcome: str | None = None) -> str:
                 "startTimeUnixNano": str(at), "endTimeUnixNano": str(at + 900_000_000), "attributes": listed,
                 **({"parentSpanId": f"{trace * 100 + parent:016x}"} if parent is not None else {})}  # fmt: skip
 
-    root = {"hopbudget.workload": "bot"} | ({"hopbudget.outcome": outcome} if outcome else {})
+    root = {"hopbudget.workload": "bot", **of_root} | ({"hopbudget.outcome": outcome} if outcome else {})
     spans = [span(0, "bot", root, None)]
     spans += [span(n, "chat m", {"gen_ai.operation.name": "chat", **hop}, 0) for n, hop in enumerate(hops, start=1)]
     spans[0]["endTimeUnixNano"] = spans[-1]["endTimeUnixNano"]
@@ -99,3 +99,18 @@ def test_chunks_are_no_tokens_to_charge_for(hopbudget: Run) -> None:
     counted |= {"hopbudget.output_tokens": 40, "hopbudget.output_tokens.source": "chunks"}
     found = cost(hopbudget, calls(1, counted))
     assert (found["priced"], found["without_tokens"], found["trajectory"]["n"]) == (0, 1, 0)
+
+
+def test_a_group_has_the_cost_of_its_own_trajectories(hopbudget: Run) -> None:
+    Path("runs.jsonl").write_text(
+        "\n".join(calls(n, used("plan", n * 1_000_000, 1), team=team) for n, team in ((1, "a"), (3, "b"), (5, "b")))
+    )
+    Path("hopbudget.toml").write_text(PRICES)
+    by = hopbudget("report", "runs.jsonl", "--by", "team", "--json").json["by"]
+    assert {name: round(group["cost"]["trajectory"]["p50"], 3) for name, group in by.items()} == {"b": 8.0, "a": 2.0}
+    said = hopbudget("report", "runs.jsonl", "--by", "team").out
+    rows = {line.split()[0]: line.split()[-2] for line in said.splitlines() if line.startswith(("a  ", "b  "))}
+    assert rows == {"a": "2.00", "b": "8.00"}
+    assert "of 3 of 3 trajectories that came out well" in said
+    Path("hopbudget.toml").unlink()
+    assert "cost" not in hopbudget("report", "runs.jsonl", "--by", "team").out

@@ -4,18 +4,24 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
 from hopbudget.budgets import Part
+from hopbudget.budgets.attainment.comparing import Difference
 from hopbudget.budgets.blame.breaches import breaches
-from hopbudget.render import base, deadlines
+from hopbudget.render import base, deadlines, waterfall
 from hopbudget.render.breaches import _causes, _listed, rest_of_causes, shown_causes
-from hopbudget.render.causes import _together
+from hopbudget.render.causes import _longer_and_saved, _together
+from hopbudget.render.comparing import comparison
+from hopbudget.render.plan import _stream
 from hopbudget.render.report import by_group, report
 from hopbudget.store import queries
 from hopbudget.store.duck import Store
@@ -82,6 +88,75 @@ def test_groups_with_long_names_keep_their_numbers(hopbudget: Run, filled: Path)
     assert max(map(len, said.splitlines())) <= 80
 
 
+def test_a_comparison_cuts_neither_a_number_nor_what_is_compared() -> None:
+    sizes = {"this": 0.0123, "other": 0.1084, "difference": -0.0961, "low": -0.1234, "high": -0.0456}
+    figures = [
+        Difference("tpot_s", statistic, "customer-support-retrieval", **sizes, n_this=12_345, n_other=99_999)  # type: ignore[arg-type]
+        for statistic in ("p50", "p90")
+    ]
+    sides = [
+        SimpleNamespace(heading=f"a/store.duckdb · {'team=' + 'x' * 60} · {end}", workload="bot", profile=[1])
+        for end in ("old", "new")
+    ]
+    found = SimpleNamespace(
+        differences=figures, paired=False, clusters_this=1, clusters_other=1, left_out_this=0, left_out_other=0
+    )
+    said = screen(comparison, SimpleNamespace(this=sides[0], other=sides[1], pair_by=None, found=found, sentence="-"))
+    assert "…" not in said
+    assert said.count("-96.1 ms [-123, -46] 12.3k, 100.0k") == 2
+    whole = " ".join(said.split())
+    assert all(words in whole for words in ("old · bot: 1 trajectory", "new · bot: 1 trajectory", "1 and 1 session "))
+    assert max(map(len, said.splitlines())) <= 80
+
+
+def test_a_short_deadline_has_a_step_that_fits_it_and_no_share_of_nothing(hopbudget: Run, filled: Path) -> None:
+    said = hopbudget("allocate", filled, "--deadline", "50ms").out
+    assert "10.0 ms more: " in said
+    assert "second" not in said
+    assert "nan" not in said
+
+
+def test_one_is_one() -> None:
+    stream = SimpleNamespace(ttft_s=0.1, tpot_s=0.01, tokens=1, tokens_percentile=None, joint=0.9)
+    assert "at which 1 token fits" in screen(_stream, SimpleNamespace(stream=stream))
+
+
+@pytest.mark.parametrize("inset", [0, 2])
+def test_no_line_ends_between_a_number_and_its_unit_or_after_a_swatch(inset: int) -> None:
+    out = base.Screen(width=20 + inset, color_system=None, force_terminal=False)
+    said = Text("it took 12.5 s, then 300 ms, then 1,234 ms   ■ work  ░ wait", style="bold")
+    with out.capture() as caught:
+        out.print(Padding(said, (0, 0, 0, inset)) if inset else said)
+    lines = caught.get().splitlines()
+    assert " ".join(line.strip() for line in lines).split() == said.plain.split()
+    assert [line.strip() for line in lines] == ["it took 12.5 s, then", "300 ms, then", "1,234 ms   ■ work", "░ wait"]
+    assert all(line.startswith(" " * inset) for line in lines)
+
+
+def test_lines_that_are_made_keep_their_styles() -> None:
+    out = base.Screen(width=10, color_system="truecolor", force_terminal=True)
+    with out.capture() as caught:
+        out.print(Text.assemble("took 9.0 s ", ("and 300 ms over", "red")))
+    red = re.findall(r"\x1b\[31m(.*?)\x1b", caught.get())
+    assert " ".join(red).split() == ["and", "300", "ms", "over"]
+
+
+# --- waiting ------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_that_never_began_is_drawn_as_waiting_and_named() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    row = {"visit": 1, "streamed": True, "ttft_s": None, "outcome": "timed_out", "started_at": at, "duration_s": 2.0}
+    hops = [{**row, "hop": "ours", "source": "hopbudget"}, {**row, "hop": "theirs", "source": "langfuse"}]
+    said = screen(waterfall.draw, waterfall.lines({"started_at": at}, hops, []), 2.0)
+    ours, theirs, _, legend = said.splitlines()
+    assert "╌" in ours
+    assert "█" not in ours
+    assert "█" in theirs
+    assert "╌" not in theirs
+    assert "╌ no first token" in legend
+
+
 # --- what is counted -----------------------------------------------------------------------------------------
 
 
@@ -139,12 +214,23 @@ def test_rest_is_what_has_no_row_and_is_left_out_where_it_is_nothing(found: Any)
 def test_the_causes_of_many_add_up_in_explain_too() -> None:
     sizes = (100.0, -0.03, -0.04, -0.045)
     kinds = ("tools", "pace", "answers", "prompt")
-    parts = [
-        Part(kind=kind, name="a", seconds=size, count=None)  # type: ignore[arg-type]
-        for kind, size in zip(kinds, sizes, strict=True)
-    ]
+    parts = [part(kind, size) for kind, size in zip(kinds, sizes, strict=True)]
     said = screen(_together, [SimpleNamespace(parts=parts, excess_s=sum(sizes))])
     assert re.search(r"rest +-0\.1%", said)
+
+
+def test_what_saved_time_is_drawn_lightly_on_the_same_scale() -> None:
+    assert base.signed_bar(-5.0, 10.0, 8, "red").plain == "░" * 4
+    assert base.signed_bar(5.0, 10.0, 8, "red").plain == "█" * 4
+    assert base.signed_bar(-0.001, 10.0, 8, "red").plain == "░"
+    parts = [part("tools", 6.0), part("visits", 2.0), part("pace", -3.0), part("overlap", -1.0)]
+    assert _longer_and_saved(parts, 12.0, 24).plain == "█" * 16 + "░" * 8
+    said = screen(_together, [SimpleNamespace(parts=parts, excess_s=4.0)])
+    assert re.search(r"pace and rest +-75.0% -3.00 s ░{12} ", said)
+
+
+def part(kind: str, size: float) -> Part:
+    return Part(kind=kind, name="a", seconds=size, count=None)  # type: ignore[arg-type]
 
 
 # --- one name, one thing -------------------------------------------------------------------------------------

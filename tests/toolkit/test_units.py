@@ -25,6 +25,12 @@ def test_what_is_no_positive_duration_is_refused_by_name_and_value(text: str) ->
     assert repr(text) in refused.value.message
 
 
+def test_a_duration_that_nobody_can_mean_is_refused() -> None:
+    assert units.parse_duration("3650d", "--deadline") == units.LONGEST_S
+    with pytest.raises(UserError, match="--deadline '1000000000000s' is longer than ten years"):
+        units.parse_duration("1000000000000s", "--deadline")
+
+
 def test_a_percentile_is_read_as_people_write_it() -> None:
     assert units.parse_percentile("p90") == 90.0
     assert units.parse_percentile("P99.9") == 99.9
@@ -46,6 +52,7 @@ def test_a_percentile_outside_0_to_100_is_refused(text: str) -> None:
         (31.2, "31.2 s"),
         (600.0, "10.0 min"),
         (8376.0, "2.33 h"),
+        (864_000.0, "10.0 d"),
         (0.0, "0 s"),
         (None, "-"),
         (math.nan, "-"),

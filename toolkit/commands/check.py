@@ -41,7 +41,7 @@ def check(
     """Say whether objectives hold, from hopbudget.toml and what was recorded.
 
     Exit code 0 when all are met, 1 when one is breached, 3 when for one the sample is
-    too small to say. Percentiles are attained ones: a failure is worse than any limit.
+    too small to say or the file holds no objective. Percentiles are attained ones: a failure is worse than any limit.
     """
     from hopbudget.objectives import checking, proposing
     from hopbudget.reports.reading import Selection

@@ -32,5 +32,8 @@ def import_(
     arguments are dropped.
     """
     from hopbudget.importing import import_files
+    from hopbudget.store.unmade import unmade_on_failure
 
-    return import_files(paths, store_path(store), as_json=as_json, explain=explain, columns=columns, pairs=pairs)
+    path = store_path(store)
+    with unmade_on_failure(path):
+        return import_files(paths, path, as_json=as_json, explain=explain, columns=columns, pairs=pairs)

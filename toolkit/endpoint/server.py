@@ -46,7 +46,7 @@ class Endpoint:
 
     async def answer(self, api: Api, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request to a model as an ASGI application."""
-        arrived = self._clock()
+        arrived, arrived_at = self._clock(), self._wall()
         self.running += 1
         try:
             request = Request(scope, receive)
@@ -57,7 +57,7 @@ class Endpoint:
             except ApiError as error:
                 await refusal(error, api.refusal)(scope, receive, send)
                 return
-            case = self._case(api, ask, knobs, request, body)
+            case = self._case(api, ask, knobs, request, body, arrived_at=arrived_at)
             if case.row is not None and case.row.status is not None:
                 await self._refuse(case, case.row.status, arrived)(scope, receive, send)
             else:
@@ -67,7 +67,7 @@ class Endpoint:
         finally:
             self.running -= 1
 
-    def _case(self, api: Api, ask: Ask, knobs: Knobs, request: Request, body: bytes) -> "_Case":
+    def _case(self, api: Api, ask: Ask, knobs: Knobs, request: Request, body: bytes, *, arrived_at: float) -> "_Case":
         number = next(self._numbers)
         row = row_for(knobs.rows, self._turns.next(knobs.key))
         sent = Sent(
@@ -77,7 +77,7 @@ class Endpoint:
             row=row.name if row else None,
             key=knobs.key,
             streamed=ask.stream,
-            arrived_at=self._wall(),
+            arrived_at=arrived_at,
             traceparent=request.headers.get("traceparent"),
             body_sha256=hashlib.sha256(body).hexdigest(),
         )

@@ -193,7 +193,8 @@ def _with_objectives(config_path: str | None) -> Config:
     if not any(workload.objectives for workload in config.workloads):
         raise UserError(
             f"{path} holds no objective; what is commented out does not count. `hopbudget check --propose` shows what "
-            "they look like, and comments out those that too little was recorded for: record more, or uncomment one."
+            "they look like, and comments out those that too little was recorded for: record more, or uncomment one.",
+            Exit.CANT_SAY,
         )
     return config
 

@@ -16,9 +16,9 @@ from tomlkit import TOMLDocument
 from tomlkit.exceptions import TOMLKitError
 
 from hopbudget.errors import Exit, UserError
-from hopbudget.plans.values import FORMAT, PLAN_KEYS, ROW_KEYS, SLOT_KEYS, TABLE_KEYS, plan_dict, plan_id
+from hopbudget.plans.values import FORMAT, PLAN_KEYS, ROW_KEYS, SLOT_KEYS, TABLE_KEYS, plan_dict, plan_id, stated_s
 
-__all__ = ["FORMAT", "plan_dict", "plan_id", "read", "write"]
+__all__ = ["FORMAT", "plan_dict", "plan_id", "read", "stated_s", "write"]
 
 SMALL: Final = 4
 """A table in a table with no more keys than this stands on one line."""

@@ -80,7 +80,8 @@ def made(workload: str, profile: budgets.Profile, asked: Asked) -> tuple[budgets
     """The allocation, and the plan with all that was learned beside it."""
     binds = asked.binds or "last"
     try:
-        deadline_s = seconds_of(asked, profile)
+        deadline_s = files.stated_s(seconds_of(asked, profile))
+        answer_s = asked.answer_deadline_s
         allocation = budgets.allocate(
             profile,
             deadline_s,
@@ -88,7 +89,7 @@ def made(workload: str, profile: budgets.Profile, asked: Asked) -> tuple[budgets
             binds=binds,
             method=asked.method or "auto",
             slots=asked.slots or "name",
-            answer_deadline_s=asked.answer_deadline_s,
+            answer_deadline_s=None if answer_s is None else files.stated_s(answer_s),
             half_life_s=asked.half_life_s,
             unit=asked.unit or "request",
         )
@@ -98,7 +99,7 @@ def made(workload: str, profile: budgets.Profile, asked: Asked) -> tuple[budgets
         raise UserError(f"{workload}: {error}", Exit.CANT_SAY) from error
     except ValueError as error:
         raise UserError(f"{workload}: {error}.") from error
-    return allocation, files.plan_dict(allocation, workload, knowledge)
+    return allocation, files.plan_dict(allocation, workload, knowledge, asked.run_by)
 
 
 def seconds_of(asked: Asked, profile: budgets.Profile) -> float:

@@ -75,6 +75,7 @@ def settings(old: dict[str, Any], asked: planning.Asked) -> planning.Asked:
         "slots": _one_of(old["slot_kind"], budgets.SLOT_KINDS),
         "unit": _one_of(learned.get("unit"), budgets.UNITS),
         "half_life": None if half_life_s is None else f"{half_life_s:f}s",
+        "run_by": learned.get("run_by"),
     }
     return replace(asked, **{name: value for name, value in kept.items() if getattr(asked, name) is None})
 

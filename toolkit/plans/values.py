@@ -77,6 +77,7 @@ TABLE_KEYS: Final[dict[str, tuple[str, ...]]] = {
         "half_life_s",
         "effective",
         "unit",
+        "run_by",
     ),
     "auto": tuple(field.name for field in fields(Auto)),
     "answer": ("model", "starts_s", "at", "tokens", "n"),
@@ -121,7 +122,14 @@ TABLE_KEYS: Final[dict[str, tuple[str, ...]]] = {
 """The keys this version writes into each table. Any other key in a file is somebody else's, and is kept."""
 
 
-def plan_dict(allocation: Allocation, workload: str | None, knowledge: Knowledge | None = None) -> dict[str, Any]:
+def stated_s(deadline_s: float) -> float:
+    """A deadline as a plan states it. Allot this one, so that learning from what the plan states gives it again."""
+    return _up(deadline_s) / 1e6
+
+
+def plan_dict(
+    allocation: Allocation, workload: str | None, knowledge: Knowledge | None = None, run_by: str | None = None
+) -> dict[str, Any]:
     """The plan as plain values, ready for JSON: None where a figure is not known, never an infinity."""
     a = allocation
     deadline_us = _up(a.deadline_s)
@@ -142,7 +150,7 @@ def plan_dict(allocation: Allocation, workload: str | None, knowledge: Knowledge
         "stream": _stream(a, stream_us),
         "feasibility": _feasibility(a),
         "kept": {key: _number(getattr(a.kept, key)) for key in TABLE_KEYS["kept"]},
-        "learned_from": _learned(a),
+        "learned_from": _learned(a) | {"run_by": run_by},
         "auto": None if a.auto is None else _table("auto", plain(a.auto)),
         "notes": [*a.notes, *(knowledge.notes if knowledge else ())],
         **_sections(knowledge),

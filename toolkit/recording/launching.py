@@ -22,6 +22,7 @@ from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
+from hopbudget.children import exit_code
 from hopbudget.errors import Exit, UserError
 from hopbudget.recording.export import SpoolProcessor
 from hopbudget.store import queries
@@ -208,16 +209,25 @@ def _whole_run(name: str, store: Path) -> Iterator[Span]:
 
 
 def _run(command: list[str], variables: dict[str, str]) -> int:
-    child = subprocess.Popen(command, env=variables)
+    child: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
 
     def forward(number: int, frame: FrameType | None) -> None:
-        child.send_signal(number)
+        if child is None:
+            early.append(number)
+        else:
+            child.send_signal(number)
 
-    # What is typed at the keyboard reaches the child by itself.
-    before: dict[int, Any] = {number: signal.signal(number, forward) for number in _FORWARDED}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What we are to ignore (`nohup`), the child ignores as well, unless it inherits a handler in its place.
+    heard = [number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
+    before: dict[int, Any] = {number: signal.signal(number, forward) for number in heard}
     try:
-        code = child.wait()
+        child = subprocess.Popen(command, env=variables)
+        # What is typed at the keyboard reaches the child by itself.
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in early:
+            child.send_signal(number)
+        code = exit_code(child)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

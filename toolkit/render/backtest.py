@@ -89,7 +89,7 @@ def backtest(out: Console, found: Backtest, workload: str) -> None:
 
 
 def _untold(cell: Cell, found: Backtest) -> Text:
-    label, n = cell.named.label, f"{count(cell.untold)} of {count(found.trajectories)} trajectories"
+    label, n = cell.named.label, f"{count(cell.untold)} of {plural(found.trajectories, 'trajectory', 'trajectories')}"
     if cell.untold == found.trajectories:
         return Text(f"{label}: no number, because too many trajectories failed; nothing is measured for it")
     return Text(
@@ -108,6 +108,7 @@ def _methods(out: Console, found: Backtest, main: Cell) -> None:
         "- equal split",
         title=f"Every budget and the deadline kept at {label} ({seconds(main.deadline_s)}); differences are paired",
     )
+    base.folding(rows)
     for method, estimate in main.methods.items():
         if method == "hindsight":
             continue
@@ -150,6 +151,7 @@ def _parts(out: Console, found: Backtest) -> None:
     if not known:
         return
     rows = base.table(f"at {found.main.label}", "measured", "95%", "n", title="\nWhat else a plan says")
+    base.folding(rows)
     for estimate, words, how in known:
         rows.add_row(words, _figure(estimate.value, how), _interval(estimate, how), count(estimate.n))
     out.print(rows)
@@ -183,6 +185,7 @@ def _bounds(out: Console, found: Backtest) -> None:
         "price",
         title="\nDoes a deadline learned here hold elsewhere?",
     )
+    base.folding(rows)
     for bound in found.bounds:
         over_runs = bound.bound in ("largest_run", "t_interval")
         rows.add_row(
@@ -190,7 +193,7 @@ def _bounds(out: Console, found: Backtest) -> None:
             share(bound.coverage),
             f"[{100 * bound.low:.1f}, {100 * bound.high:.1f}]",
             _of(bound.n, bound.left_out, "runs" if over_runs else "trajectories"),
-            f"{bound.held} of {bound.runs} runs" if bound.runs else "-",
+            f"{bound.held} of {plural(bound.runs, 'run', 'runs')}" if bound.runs else "-",
             f"{bound.price:.2f}" if math.isfinite(bound.price) else "never",
         )
     out.print(rows)

@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -25,11 +26,18 @@ UNSPLIT: Final = "#0072B2"
 OVER: Final = "#D55E00"
 QUIET: Final = "bright_black"
 
+NEVER: Final = "#B87503"
+"""Waiting for a first token that never came."""
+LIGHT: Final = "░"
+
 _ID_DIGITS: Final = 12
 _LEAST_BAR: Final = 6
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"
-_NUMBER_AND_UNIT: Final = re.compile(r"[+-]?[\d.,]+ (?:ms|s|min|h)\b")
+_NUMBER_AND_UNIT: Final = re.compile(r"[+-]?[\d.,]+ (?:ms|s|min|h|d)\b")
+_INSEPARABLE: Final = re.compile(rf"{_NUMBER_AND_UNIT.pattern}|[■░] (?=\w)")
+_JOINT: Final = "\ue000"
+"""One cell wide, in no text, and no white space to rich: it breaks lines at a no-break space."""
 
 
 class Screen(Console):
@@ -38,9 +46,32 @@ class Screen(Console):
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
+    def print(self, *objects: Any, **options: Any) -> None:
+        """As rich does it, but a number and its unit, or a swatch and its word, stay on one line."""
+        super().print(*(_whole(each, self, self.width) for each in objects), **options)
+
     def on_broken_pipe(self) -> None:
         """Leave quietly: `| head` has seen enough."""
         reader_left()
+
+
+def _whole(each: Any, out: Console, width: int) -> Any:
+    """The same text in lines of this width, broken where no number loses its unit."""
+    if isinstance(each, Padding):
+        inner = _whole(each.renderable, out, width - each.left - each.right)
+        return Padding(inner, (each.top, each.right, each.bottom, each.left), style=each.style, expand=each.expand)
+    text = Text(each) if isinstance(each, str) else each
+    if not isinstance(text, Text) or text.no_wrap or max(map(cell_len, text.plain.split("\n"))) <= width:
+        return each
+    joined = text.copy()
+    joined.plain = _INSEPARABLE.sub(lambda match: match[0].replace(" ", _JOINT), text.plain)
+    lines = joined.wrap(out, width)
+    for line in lines:
+        line.plain = line.plain.replace(_JOINT, " ")
+        line.rstrip()
+    whole = Text("\n", style=text.style).join(lines)
+    whole.justify, whole.overflow = text.justify, text.overflow
+    return whole
 
 
 def reader_left() -> NoReturn:
@@ -94,6 +125,13 @@ def table(*columns: str, title: str | None = None, left: int = 1) -> Table:
     return made
 
 
+def folding(made: Table) -> Table:
+    """The same table, whose first column takes more lines where there is no room: nothing in it is cut."""
+    made.columns[0].no_wrap = False
+    made.columns[0].overflow = "fold"
+    return made
+
+
 def name(text: str, width: int) -> Text:
     """A name that somebody else chose, safe to print (no control characters) and cut to so many cells."""
     printable = "".join(character if character.isprintable() else "·" for character in text)
@@ -137,6 +175,13 @@ def bar(value: float | None, largest: float, width: int, colour: str) -> Text:
     eighths = max(1, round(min(value / largest, 1) * width * 8))
     full, rest = divmod(eighths, 8)
     return Text("█" * full + (_EIGHTHS[rest] if rest else ""), style=colour)
+
+
+def signed_bar(value: float | None, largest: float, width: int, colour: str) -> Text:
+    """As `bar`, and what is below zero in a light shade: told apart without colour too."""
+    if value is None or not value < 0:
+        return bar(value, largest, width, colour)
+    return Text(LIGHT * max(1, len(bar(-value, largest, width, colour))), style=colour)
 
 
 def stacked(parts: list[tuple[float, str]], width: int) -> Text:

@@ -67,7 +67,8 @@ def _first_lines(out: Console, explained: "Explained") -> None:
 
 
 def _causes(out: Console, b: Breaches) -> None:
-    out.print(Text(f"Of {seconds(b.excess_s)} over the typical in {count(b.late)} late ones, by cause:", style="bold"))
+    late = plural(b.late, "late one", "late ones")
+    out.print(Text(f"Of {seconds(b.excess_s)} over the typical in {late}, by cause:", style="bold"))
     rows = base.table("cause", "share", "95%", "", "most in", "")
     rows.columns[5].justify = "left"
     largest = max(abs(cause.seconds) for cause in b.causes)
@@ -79,12 +80,12 @@ def _causes(out: Console, b: Breaches) -> None:
             interval(cause),
             seconds(cause.seconds, signed=True),
             count(cause.main_in),
-            base.bar(cause.seconds, largest, _CAUSE_BAR, colour),
+            base.signed_bar(cause.seconds, largest, _CAUSE_BAR, colour),
         )
     rest = rest_of_causes(b)
     if rest is not None:
         of_excess, rest_s = rest
-        drawn = base.bar(rest_s, largest, _CAUSE_BAR, base.QUIET)
+        drawn = base.signed_bar(rest_s, largest, _CAUSE_BAR, base.QUIET)
         rows.add_row(Text("rest", style=base.QUIET), share(of_excess), "", seconds(rest_s, signed=True), "", drawn)
     out.print(rows)
     for said in notes(b):
@@ -113,7 +114,7 @@ def interval(cause: CauseShare) -> str:
 
 def notes(b: Breaches) -> list[str]:
     """What to know of the shares of causes: what they count, and how much of the waits the servers told."""
-    said = "most in: late trajectories whose largest part it is"
+    said = "most in: late trajectories whose largest part it is; light bars: time saved"
     if all(math.isnan(cause.low) for cause in b.causes):
         said += f"; fewer than {FEWEST_CLUSTERS} sessions were late: too few for intervals"
     return [said, *([told(b)] if b.told.hops else [])]
@@ -122,11 +123,13 @@ def notes(b: Breaches) -> list[str]:
 def told(b: Breaches) -> str:
     """Of how much the inference servers told, as a sentence."""
     causes = "Queue, slow prefill and outside the server"
+    hops = plural(b.told.of, "hop", "hops")
     if b.told.hops == b.told.of:
-        return f"{causes}: as the inference servers told of all {count(b.told.of)} hops of late ones."
+        return f"{causes}: as the inference servers told of all {hops} of late ones."
     return (
-        f"{causes}: as the inference servers told of {count(b.told.hops)} of the {count(b.told.of)} hops of late ones, "
-        f"in {count(b.told.trajectories)} of {count(b.late)} trajectories. The others' waits are in first token."
+        f"{causes}: as the inference servers told of {count(b.told.hops)} of the {hops} of late ones, in "
+        f"{count(b.told.trajectories)} of {plural(b.late, 'trajectory', 'trajectories')}. The others' waits are in "
+        "first token."
     )
 
 
@@ -136,13 +139,13 @@ def _hops(out: Console, b: Breaches) -> None:
     largest = max(abs(hop.seconds) for hop in b.hops)
     shown = [hop for hop in b.hops if abs(hop.share) >= _SMALL][:_MOST_HOPS]
     for hop in shown:
-        name = hop.name or ("between steps" if hop.work else "side by side")
+        name = hop.name or ("outside of steps" if hop.work else "side by side")
         colour = base.WORK if hop.work else base.UNSPLIT
         rows.add_row(
             base.name(name, 30),
             share(hop.share),
             seconds(hop.seconds, signed=True),
-            base.bar(hop.seconds, largest, _BAR, colour),
+            base.signed_bar(hop.seconds, largest, _BAR, colour),
         )
     rest = [hop for hop in b.hops if hop not in shown]
     if abs(sum(hop.share for hop in rest)) >= _NOTHING:

@@ -30,6 +30,8 @@ COLOUR: Final[Mapping[CauseKind, str]] = {
     "stalls": "#9C4400",
     "client_lag": "#8C6BB1",
     "tools": base.WORK,
+    "between_steps": "#7A9E9F",
+    "after_last_hop": "#4F6D7A",
     "overlap": base.QUIET,
 }
 NAME: Final[Mapping[CauseKind, str]] = {
@@ -46,6 +48,8 @@ NAME: Final[Mapping[CauseKind, str]] = {
     "stalls": "stalls",
     "client_lag": "the client itself",
     "tools": "tools",
+    "between_steps": "between steps",
+    "after_last_hop": "after the last hop",
     "overlap": "less overlap",
 }
 _GENERAL: Final[Mapping[CauseKind, tuple[str, str]]] = {
@@ -62,6 +66,8 @@ _GENERAL: Final[Mapping[CauseKind, tuple[str, str]]] = {
     "stalls": ("more stalling", "less stalling"),
     "client_lag": ("more held up by the client", "less held up by the client"),
     "tools": ("more tool time", "less tool time"),
+    "between_steps": ("more time before or between steps", "less time before or between steps"),
+    "after_last_hop": ("more time after the last hop", "less time after the last hop"),
     "overlap": ("less side by side", "more side by side"),
 }
 _NAMED = 3
@@ -74,18 +80,17 @@ def slow(out: Console, explained: Sequence["Explained"], heading: str, alone: Se
     for workload, reference in {row.workload: row.reference for row in explained}.items():
         out.print(Text(f"{workload}: compared with {reference.description}", style=base.QUIET))
     if explained:
-        out.print(Text("bars: what took longer, by cause, in the colours below", style=base.QUIET))
+        said = "bars: by cause, in the colours below; solid what took longer, light what saved time"
+        out.print(Text(said, style=base.QUIET))
     out.print()
-    largest = max((sum(part.seconds for part in row.parts if part.seconds > 0) for row in explained), default=0.0)
+    largest = max((sum(abs(part.seconds) for part in row.parts) for row in explained), default=0.0)
     listed = _listed(explained, alone)
     digits = base.id_digits([row.trace_id for row, *_ in listed])
     outcomes = (len(row.outcome) + 1 for row, *_ in listed if row.outcome not in {"ok", "truncated"})
     bars = min(_BAR, base.WIDTH - digits - 23 - max(outcomes, default=0))
     for row, parts, excess_s, said in listed:
         line = Text(f"{row.trace_id[:digits]}  {seconds(row.duration_s):>8}  {seconds(excess_s, signed=True):>9}  ")
-        longer = [(part.seconds, COLOUR[part.kind]) for part in sorted_by_kind(parts) if part.seconds > 0]
-        width = round(sum(size for size, _ in longer) / largest * bars) if largest > 0 else 0
-        line.append_text(base.stacked(longer, width))
+        line.append_text(_longer_and_saved(parts, largest, bars))
         if row.outcome not in {"ok", "truncated"}:
             line.append(f" {row.outcome}", style=base.OVER)
         out.print(line)
@@ -93,6 +98,19 @@ def slow(out: Console, explained: Sequence["Explained"], heading: str, alone: Se
             out.print(Text(" " * 14 + part, style=base.QUIET))
     _together(out, explained)
     _long_answers(out, [hop for row in explained for hop in row.slow_hops])
+
+
+def _longer_and_saved(parts: Sequence[Part], largest: float, width: int) -> Text:
+    """What took longer, solid, and behind it what saved time, light; `width` cells where both are `largest` seconds."""
+    ordered = sorted_by_kind(parts)
+    line, edge, drawn = Text(), 0.0, 0
+    for cell, sign in (("█", 1.0), (base.LIGHT, -1.0)):
+        for part in ordered:
+            if sign * part.seconds > 0:
+                edge += abs(part.seconds) / largest * width
+                line.append(cell * (round(edge) - drawn), style=COLOUR[part.kind])
+                drawn = max(drawn, round(edge))
+    return line
 
 
 def one(out: Console, detail: Mapping[str, Any], explained: "Explained | None") -> None:
@@ -136,11 +154,12 @@ def _parts(out: Console, explained: "Explained") -> None:
     cells = [[seconds(part.seconds, signed=True)] for part in shown]
     names, bars = base.room([part.detail for part in shown], cells, 60, _BAR, out.width)
     for part, numbers in zip(shown, cells, strict=True):
-        drawn = base.bar(abs(part.seconds), largest, bars, COLOUR[part.kind])
+        drawn = base.signed_bar(part.seconds, largest, bars, COLOUR[part.kind])
         rows.add_row(base.name(part.detail, names), *numbers, drawn)
     rest = explained.parts[12:]
     if rest:
-        rows.add_row(f"{len(rest)} smaller ones", seconds(sum(part.seconds for part in rest), signed=True), "")
+        rest_s = sum(part.seconds for part in rest)
+        rows.add_row(plural(len(rest), "smaller one", "smaller ones"), seconds(rest_s, signed=True), "")
     out.print(rows)
 
 
@@ -165,7 +184,8 @@ def _typical(row: "Explained") -> str:
 
 def slow_hop(hop: "SlowHop") -> str:
     """What made one hop slow, as a sentence."""
-    took = f"`{hop.hop}` #{hop.visit} took {seconds(hop.duration_s)} for {hop.output_tokens:,.0f} tokens"
+    tokens = plural(round(hop.output_tokens), "token", "tokens")
+    took = f"`{hop.hop}` #{hop.visit} took {seconds(hop.duration_s)} for {tokens}"
     if hop.blame == LONG_ANSWER:
         return f"{took}: a long answer, the provider is healthy (expected: up to {seconds(hop.expected_s)})."
     if hop.blame == FIRST_TOKEN:
@@ -246,7 +266,7 @@ def _together(out: Console, explained: Sequence["Explained"]) -> None:
     rest_s = sum(size for size in sums.values() if abs(size) < 0.0005 * total)
     for kind, size in sorted(sums.items(), key=lambda item: -item[1]):
         if abs(size) >= 0.0005 * total:
-            drawn = base.bar(size, largest, _BAR, COLOUR[kind])
+            drawn = base.signed_bar(size, largest, _BAR, COLOUR[kind])
             rows.add_row(Text(NAME[kind], style=COLOUR[kind]), share(size / total), seconds(size, signed=True), drawn)
     if abs(rest_s) >= 0.0005 * total:
         rows.add_row(Text("rest", style=base.QUIET), share(rest_s / total), seconds(rest_s, signed=True))

@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.text import Text
@@ -14,23 +14,26 @@ from hopbudget.units import count, plural, seconds
 if TYPE_CHECKING:
     from hopbudget.reports.comparing import Compared
 
+_WHOLE: Final = 1_000
+"""Cells that no name takes: it is wrapped, since what its end says tells it from others."""
+
 
 def comparison(out: Console, compared: "Compared") -> None:
     """Draw the comparison for a person."""
     from hopbudget.reports.comparing import name
 
     found = compared.found
-    for label, side in (("this ", compared.this), ("other", compared.other)):
-        heading = Text(f"{label}  ", style=base.QUIET)
-        heading.append_text(base.name(f"{side.heading} · {side.workload}", 50))
-        heading.append(f"  {plural(len(side.profile), 'trajectory', 'trajectories')}", style=base.QUIET)
-        out.print(heading)
+    for label, side in (("this   ", compared.this), ("other  ", compared.other)):
+        of = "" if side.workload in side.heading.split(" · ") else f" · {side.workload}"
+        said = f"{side.heading}{of}: {plural(len(side.profile), 'trajectory', 'trajectories')}"
+        for index, line in enumerate(base.wrap(base.name(said, _WHOLE).plain, base.WIDTH - len(label))):
+            out.print(Text.assemble((label if index == 0 else " " * len(label), base.QUIET), line))
     out.print(Text(_how(compared), style=base.QUIET))
     out.print()
-    rows = base.table("", "this", "other", "differ by", "95%", "n, n")
+    rows = base.folding(base.table("", "this", "other", "differ by", "95%", "n, n"))
     for each in found.differences:
         rows.add_row(
-            base.name(name(each), 26),
+            base.name(name(each), _WHOLE),
             _value(each, each.this),
             _value(each, each.other),
             Text(_value(each, each.difference, signed=True), style="bold" if each.beyond else ""),
@@ -52,7 +55,7 @@ def comparison(out: Console, compared: "Compared") -> None:
 def _how(compared: "Compared") -> str:
     found = compared.found
     if compared.pair_by is None:
-        return f"not paired; {count(found.clusters_this)} and {count(found.clusters_other)} sessions"
+        return f"not paired; {count(found.clusters_this)} and {plural(found.clusters_other, 'session', 'sessions')}"
     left_out = found.left_out_this + found.left_out_other
     more = f"; {plural(left_out, 'trajectory', 'trajectories')} of other tasks left out" if left_out else ""
     return f"paired by {compared.pair_by}: {plural(found.clusters_this, 'task', 'tasks')} that both have{more}"

@@ -1,6 +1,6 @@
 """What trajectories cost, on the screen of `hopbudget report`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rich.console import Console
@@ -33,6 +33,13 @@ def costs(out: Console, found: Mapping[str, Any] | None) -> None:
     for line in _coverage(found):
         out.print(Text(line, style=base.QUIET))
     out.print()
+
+
+def known_of(found: Sequence[Mapping[str, Any]]) -> str:
+    """Of how many trajectories that came out well the cost is known, as a sentence."""
+    n, of = sum(each["trajectory"]["n"] for each in found), sum(each["came_well"] for each in found)
+    all_of = f"{count(n)} of {plural(of, 'trajectory', 'trajectories')} that came out well"
+    return f"cost: of {all_of}, whose every hop has tokens and a price ({found[0]['prices_from']}, in its currency)"
 
 
 def money(value: float | None) -> str:

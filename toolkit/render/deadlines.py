@@ -110,7 +110,7 @@ def _hops_table(out: Console, hops: Sequence[Mapping[str, Any]]) -> None:
         )
     out.print(rows)
     if len(hops) > _MOST_HOPS:
-        out.print(Text(f"and {count(len(hops) - _MOST_HOPS)} more hops", style=base.QUIET))
+        out.print(Text(f"and {plural(len(hops) - _MOST_HOPS, 'more hop', 'more hops')}", style=base.QUIET))
 
 
 def _limit(hop: Mapping[str, Any]) -> str:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 def difference(out: Console, old: dict[str, Any], new: dict[str, Any], lines: Sequence["Line"]) -> None:
     """Draw what changed; what stayed is counted."""
-    out.print(Text(f"{new['workload']}: plan {old['id'] or '(no id)'} and plan {new['id']}", style="bold"))
+    then = f"plan {old['id'] or '(no id)'} and " if old["id"] != new["id"] else ""
+    out.print(Text(f"{new['workload']}: {then}plan {new['id']}", style="bold"))
     changed = [line for line in lines if line.changed]
     if not changed:
         out.print("Nothing changed.")

@@ -24,7 +24,7 @@ _WORDS: Final[Mapping[DriftCause, tuple[str, str]]] = {
     "prompt": ("larger prompts", "smaller prompts"),
     "first_token": ("later first tokens", "earlier first tokens"),
     "pace": ("slower for their tokens", "faster for their tokens"),
-    "tools": ("more work", "less work"),
+    "tools": ("more time outside hops", "less time outside hops"),
 }
 
 
@@ -58,7 +58,8 @@ def drift(out: Console, checked: "Checked", heading: str, plan: str) -> None:
     _say(
         out,
         f"Alarms: sums of scores past their limits (CUSUM); under {share(2 * FALSE_ALARMS)} of {WITHIN} "
-        "unchanged trajectories in a row raise any.",
+        "unchanged trajectories in a row raise any where the plan learned from some 75 sessions or more. From fewer, "
+        "alike inside, more do.",
         style=base.QUIET,
     )
     if checked.changed is None:
@@ -77,19 +78,24 @@ def words(change: Change) -> str:
 
 
 def _changes(out: Console, checked: "Checked") -> None:
-    rows = base.table("changed", "since", "trajectory", "before", "after", "lately", "alarm")
-    for change in checked.watched.changes:
-        since = checked.trajectory(change.since)
+    rows = base.table("changed", "since", "before", "after", "lately", "alarm")
+    began = [checked.trajectory(change.since) for change in checked.watched.changes]
+    digits = base.id_digits([since["trace_id"] for since in began])
+    for change, since in zip(checked.watched.changes, began, strict=True):
         rows.add_row(
             words(change),
             since["started_at"][:16].replace("T", " "),
-            since["trace_id"][:12],
             share(change.before),
             share(change.after),
             share(change.lately),
             f"{change.trajectories:,}",
         )
     out.print(rows)
+    named = (
+        f"{words(change)} {since['trace_id'][:digits]}"
+        for change, since in zip(checked.watched.changes, began, strict=True)
+    )
+    _say(out, f"began with the trajectories: {', '.join(named)}.")
     _say(
         out,
         "before, after: the share past what 90% kept when the plan was learned (past the median for what became less); "

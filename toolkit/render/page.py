@@ -5,6 +5,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from hopbudget.budgets.blame.breaches import Breaches
+from hopbudget.budgets.blame.causes import WORK_KINDS
 from hopbudget.render import base, markup, words
 from hopbudget.render.breaches import rest_of_causes, shown_causes
 from hopbudget.render.causes import COLOUR, NAME
@@ -20,6 +21,7 @@ _MOST_LATE: Final = 20
 _LEVERS_FROM: Final = 0.1
 _KINDS: Final = (
     ("first token", base.FIRST_TOKEN),
+    ("no first token", base.NEVER),
     ("writing", base.WRITING),
     ("hop", base.UNSPLIT),
     ("work", base.WORK),
@@ -58,7 +60,7 @@ def _report(numbers: Mapping[str, Any]) -> Iterator[str]:
             ("Failed", share(failed / n) if n else "-", f"{count(failed)} of {count(n)}"),
             ("TTFT p95", seconds(numbers["ttft_s"]["p95"]), f"n {count(numbers['ttft_s']['n'])}"),
             ("TPOT p95", seconds(numbers["tpot_s"]["p95"]), f"n {count(numbers['tpot_s']['n'])}"),
-            ("ITL p99", seconds(numbers["itl_s"]["p99"]), f"n {count(numbers['itl_s']['n'])} gaps"),
+            ("ITL p99", seconds(numbers["itl_s"]["p99"]), f"n {plural(numbers['itl_s']['n'], 'gap', 'gaps')}"),
         ]
     )
     head = ["hop", "came out well", "p50", "p95", "p99", "TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95", "not ok"]
@@ -108,7 +110,7 @@ def _breaches(chapter: "Chapter", b: Breaches) -> Iterator[str]:
         yield "</section>"
         return
     yield markup.paragraph(
-        f"Of {seconds(b.excess_s)} over the typical in {count(b.late)} late ones, by cause "
+        f"Of {seconds(b.excess_s)} over the typical in {plural(b.late, 'late one', 'late ones')}, by cause "
         "(in brackets: how many have their largest part there):"
     )
     shown, rest = shown_causes(b), rest_of_causes(b)
@@ -134,11 +136,11 @@ def _breaches(chapter: "Chapter", b: Breaches) -> Iterator[str]:
     yield markup.stacked(
         [
             (
-                hop.name or ("between steps" if hop.work else "side by side"),
+                hop.name or ("outside of steps" if hop.work else "side by side"),
                 [
                     (place.seconds, COLOUR.get(place.kind, base.QUIET))
                     for place in b.places
-                    if place.name == hop.name and (place.kind == "tools") == hop.work
+                    if place.name == hop.name and (place.kind in WORK_KINDS) == hop.work
                 ],
                 share(hop.share),
             )

@@ -28,7 +28,7 @@ def plan(out: Console, allocation: Allocation, workload: str, learned_beside: Ma
         f", {seconds(allocation.answer_deadline_s)} to the first answer token" if allocation.answer_deadline_s else ""
     )
     out.print(Text(f"{workload}: {seconds(allocation.deadline_s)} to {binds}{both}", style="bold"))
-    runs = f" in {count(learned.runs)} run{'s' if learned.runs > 1 else ''}" if learned.runs else ""
+    runs = f" in {plural(learned.runs, 'run', 'runs')}" if learned.runs else ""
     left_out = ", ".join(f"{count(n)} {reason.replace('_', ' ')}" for reason, n in learned.left_out.items() if n)
     out.print(
         Text(
@@ -62,10 +62,10 @@ def _fits(out: Console, beside: Mapping[str, Any], percentile: float) -> None:
     if answer and answer.get("tokens"):
         lines.append(
             f"a final answer whose call begins by {seconds(answer['starts_s'])} (p{100 * answer['at']:g}) may take "
-            f"{count(answer['tokens'])} tokens"
+            f"{plural(answer['tokens'], 'token', 'tokens')}"
         )
     lines += [
-        f"cap {cap['hop']} at {count(cap['tokens'])} tokens (p{100 * cap['level']:g} of its answers): "
+        f"cap {cap['hop']} at {plural(cap['tokens'], 'token', 'tokens')} (p{100 * cap['level']:g} of its answers): "
         f"{100 * cap['in_time']:+.2f} points in time, {share(cap['cuts'])} cut short"
         for cap in beside.get("caps") or []
         if cap["cuts"] > 0
@@ -112,7 +112,7 @@ def _elsewhere(out: Console, feasibility: Feasibility) -> None:
             f"{seconds(bound)} (x{price:.2f})"
             for bound, price in ((runs.largest_s, runs.largest_price), (runs.t_s, runs.t_price))
         )
-        out.print(Text(f"for a run not seen yet, by {runs.runs} runs{small}:"))
+        out.print(Text(f"for a run not seen yet, by {plural(runs.runs, 'run', 'runs')}{small}:"))
         out.print(Text(f"  {largest}, the largest run's own; {t}, a t interval over runs"))
     if runs is not None and runs.only_this:
         few = {0: "no run has enough trajectories", 1: "1 run is too little"}.get(runs.runs, f"{runs.runs} are too few")
@@ -171,7 +171,7 @@ def _stream(out: Console, allocation: Allocation) -> None:
         text.append(f"TPOT {seconds(stream.tpot_s)}", style=base.WRITING)
         if stream.tokens is not None:
             of_n = f" (p{stream.tokens_percentile:.0f} of N)" if stream.tokens_percentile else ""
-            text.append(f", at which {count(stream.tokens)} tokens fit{of_n}")
+            text.append(f", at which {plural(stream.tokens, 'token fits', 'tokens fit')}{of_n}")
         text.append(f"\n              {share(stream.joint)} keep TTFT and TPOT together", style=base.QUIET)
     out.print(text)
 
@@ -201,8 +201,11 @@ def _auto(out: Console, auto: Auto) -> None:
 def _findings(auto: Auto) -> Iterator[str]:
     of = auto.kept_of_deadline
     if len(auto.candidates) > 1:
-        yield f"{share(auto.success.share)} {_between(auto.success)} keep every budget and the deadline"
-        yield f"= {share(of.share)} {_between(of)} of those that meet the deadline alone, {_n(auto.success)}"
+        none_in_time = math.isnan(of.share)
+        counted = f", {_n(auto.success)}" if none_in_time else ""
+        yield f"{share(auto.success.share)} {_between(auto.success)} keep every budget and the deadline{counted}"
+        if not none_in_time:
+            yield f"= {share(of.share)} {_between(of)} of those that meet the deadline alone, {_n(auto.success)}"
     if auto.beats_equal:
         gain = [100 * one for one in (auto.gain.share, auto.gain.low, auto.gain.high)]
         yield f"{gain[0]:+.1f} points [{gain[1]:+.1f}, {gain[2]:+.1f}] over an equal split, paired"
@@ -212,11 +215,12 @@ def _findings(auto: Auto) -> Iterator[str]:
             yield f"  {plural(places, 'place', 'places')}, by {_KINDS[kind]}: {share(success)}"
     if auto.binding is not None:
         yield f"{auto.binding} binds: {share(auto.binding_share)} were in time and over its budget alone"
-    in_time, kept = 100 * auto.second_in_time, 100 * auto.second_kept
+    in_time, kept = 100 * auto.step_in_time, 100 * auto.step_kept
+    step = "one more second" if auto.step_s == 1 else f"{seconds(auto.step_s)} more"
     if in_time >= 0.005 or kept >= 0.005:
-        yield f"one more second: {in_time:+.2f} points in time, {kept:+.2f} with every budget kept"
+        yield f"{step}: {in_time:+.2f} points in time, {kept:+.2f} with every budget kept"
     else:
-        yield "one more second: nothing to speak of"
+        yield f"{step}: nothing to speak of"
 
 
 def _n(one: Share) -> str:

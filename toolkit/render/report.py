@@ -32,7 +32,8 @@ def report(out: Console, numbers: Numbers, heading: str) -> None:
 
 def by_group(out: Console, groups: Mapping[str, Numbers], key: str) -> None:
     """Draw one row a group: trajectory time by the values of an attribute."""
-    heads = ("n", "p50", "p90", "p99", "work")
+    spent = [group["cost"] for group in groups.values() if group.get("cost")]
+    heads = ("n", "p50", "p90", "p99", "work", *(("cost p50",) if spent else ()))
     rows = base.table(key, *heads, "", title=f"Trajectories by {key}")
     largest = max((group["trajectory_s"]["p90"] or 0.0 for group in groups.values()), default=0.0)
     cells = [
@@ -40,6 +41,7 @@ def by_group(out: Console, groups: Mapping[str, Numbers], key: str) -> None:
             count(group["trajectories"]),
             *(seconds(group["trajectory_s"][level]) for level in ("p50", "p90", "p99")),
             share(group["work_share"]),
+            *([costs.money(group["cost"]["trajectory"]["p50"])] if spent else []),
         ]
         for group in groups.values()
     ]
@@ -51,6 +53,9 @@ def by_group(out: Console, groups: Mapping[str, Numbers], key: str) -> None:
     rows.columns[-1].justify = "left"
     out.print(rows)
     out.print(Text("bars: p90; quantiles are linear-interpolated, over ok and truncated", style=base.QUIET))
+    if spent:
+        for line in base.wrap(costs.known_of(spent), base.WIDTH):
+            out.print(Text(line, style=base.QUIET))
 
 
 def _first_line(numbers: Numbers) -> Text:
@@ -156,7 +161,7 @@ def _fewer_with_a_pace(out: Console, streams: Sequence[Numbers]) -> None:
     if not other:
         return
     listed = [f"{base.name(row['hop'], 28)} {count(row['tpot_s']['n'])}" for row in other[:_MOST_PACES]]
-    more = f" and {count(len(other) - _MOST_PACES)} hops more" if len(other) > _MOST_PACES else ""
+    more = f" and {plural(len(other) - _MOST_PACES, 'hop', 'hops')} more" if len(other) > _MOST_PACES else ""
     for line in base.wrap(f"n: streams with a TTFT. With a TPOT: {', '.join(listed)}{more}.", base.WIDTH):
         out.print(Text(line, style=base.QUIET))
 
@@ -182,7 +187,7 @@ def _gaps(out: Console, numbers: Numbers) -> None:
     gaps = numbers["itl_s"]
     if gaps["n"]:
         words = ", ".join(f"{name} {seconds(gaps[name])}" for name in ("p50", "p95", "p99"))
-        out.print(Text(f"ITL over {count(gaps['n'])} gaps: {words}"))
+        out.print(Text(f"ITL over {plural(gaps['n'], 'gap', 'gaps')}: {words}"))
     if numbers["ttft_s"]["n"]:
         out.print()
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hopbudget.render import base
+from hopbudget.store.waiting import never_began
 from hopbudget.units import count, seconds
 
 _LABEL = 20
@@ -16,8 +17,8 @@ _BAR = 46
 _REST = 11
 """Cells of a line that are neither label, bar nor note."""
 _MOST_LINES = 40
-_WAIT = "░"
-"""Waiting for the first token has a shade of its own, so that it shows without colour too."""
+_CELLS = {base.FIRST_TOKEN: base.LIGHT, base.NEVER: "╌"}
+"""Waiting for the first token has cells of its own, so that it shows without colour too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,10 @@ def _hop_line(hop: Mapping[str, Any], origin: datetime, *, numbered: bool) -> Li
     label = f"{hop['hop']} #{hop['visit']}" if numbered else hop["hop"]
     size = hop["duration_s"] or 0.0
     first = hop["ttft_s"]
-    if first is None or first > size:
-        parts: tuple[tuple[float, str], ...] = ((size, base.UNSPLIT),)
+    if never_began(hop):
+        parts: tuple[tuple[float, str], ...] = ((size, base.NEVER),)
+    elif first is None or first > size:
+        parts = ((size, base.UNSPLIT),)
     else:
         parts = ((first, base.FIRST_TOKEN), (size - first, base.WRITING))
     return Line(label, _offset_s(hop["started_at"], origin), parts, _outcome_note(hop))
@@ -92,7 +95,7 @@ def _text(line: Line, total_s: float, bar: int) -> Text:
     for size, colour in line.parts:
         edge += size
         cells = min(bar, round(edge / total_s * bar)) - drawn
-        text.append((_WAIT if colour == base.FIRST_TOKEN else "█") * max(0, cells), style=colour)
+        text.append(_CELLS.get(colour, "█") * max(0, cells), style=colour)
         drawn += max(0, cells)
     if drawn == min(bar - 1, round(line.start_s / total_s * bar)):
         text.append("▏", style=line.parts[-1][1])
@@ -108,6 +111,7 @@ def _legend(drawn: Sequence[Line]) -> Text:
     used = {colour for line in drawn for size, colour in line.parts if size > 0}
     names = (
         (base.FIRST_TOKEN, "first token"),
+        (base.NEVER, "no first token"),
         (base.WRITING, "writing"),
         (base.UNSPLIT, "hop"),
         (base.WORK, "work"),
@@ -115,6 +119,6 @@ def _legend(drawn: Sequence[Line]) -> Text:
     text = Text()
     for colour, name in names:
         if colour in used:
-            text.append(f"{_WAIT if colour == base.FIRST_TOKEN else '■'} ", style=colour)
+            text.append(f"{_CELLS.get(colour, '■')} ", style=colour)
             text.append(f"{name}   ", style=base.QUIET)
     return text

@@ -108,7 +108,7 @@ def budget(result: "ObjectiveResult") -> str:
     """What is left of the error budget, and how fast it goes; where the sample is too small, what it takes."""
     left = result.budget_left
     if result.state == "cant_say":
-        return f"{count(result.attained.sample)} are too few, it takes {count(result.objective.needed)}"
+        return f"{plural(result.attained.sample, 'is', 'are')} too few, it takes {count(result.objective.needed)}"
     words = f"{left * 100:.0f}% of budget left" if left >= 0 else f"budget spent {1 - left:.1f} times"
     return f"{words} · burn {', '.join(_burn(one) for one in result.burn)}"
 

@@ -5,7 +5,7 @@ state for what is built on them.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -29,12 +29,25 @@ class Missing(NamedTuple):
 
 
 class OfTrace(NamedTuple):
-    """What one trace held."""
+    """What one trace held, or several together."""
 
     spans: int
     hops: int
     tools: int
     trajectories: int
+
+
+class OfFile(NamedTuple):
+    """What the traces held of which only this file has spans."""
+
+    held: OfTrace
+    shared: int
+    """The traces of which other files have spans too: what they held is in no file's numbers."""
+
+
+def together(found: Iterable[OfTrace]) -> OfTrace:
+    """What these traces held, taken together."""
+    return OfTrace(*map(sum, zip((0, 0, 0, 0), *found, strict=True)))
 
 
 @dataclass(slots=True)
@@ -79,6 +92,7 @@ class Account:
         self.with_session = 0
         self.sampled = 0
         self.stacked = 0
+        self.works = 0
         self.lone_engines = 0
         self.hop_names: Counter[str] = Counter()
         self.first_chunks = 0
@@ -99,6 +113,7 @@ class Account:
             self.incomplete += not row.complete
             self.with_session += row.session is not None
             self.sampled += row.sampling_ratio is not None and row.sampling_ratio < 1
+        self.works += len(found.works)
         for hop in found.hops:
             self._add_hop(hop)
         self.of_trace[spans[0].trace_id] = OfTrace(len(spans), len(found.hops), tools, len(found.trajectories))
@@ -137,6 +152,22 @@ class Account:
         name = shapes.shape_of(span.scope, span.attributes).source if span else None
         return self.sources.setdefault(name or UNKNOWN, Source())
 
+    def by_file(self, files: Mapping[str, Iterable[str]]) -> tuple[dict[str, OfFile], OfTrace]:
+        """What each file held, given the ids of the traces in it; and what the traces held that several files share."""
+        in_files = {name: set(traces) for name, traces in files.items()}
+        seen = Counter(trace for traces in in_files.values() for trace in traces)
+        found = {
+            name: OfFile(
+                together(self._of(trace for trace in traces if seen[trace] == 1)),
+                sum(seen[trace] > 1 for trace in traces),
+            )
+            for name, traces in in_files.items()
+        }
+        return found, together(self._of(trace for trace, n in seen.items() if n > 1))
+
+    def _of(self, traces: Iterable[str]) -> list[OfTrace]:
+        return [self.of_trace[trace] for trace in traces if trace in self.of_trace]
+
     @property
     def hops(self) -> int:
         """All model calls."""
@@ -152,7 +183,7 @@ class Account:
         """What is not said, and what that costs; the most costly first."""
         hops, trajectories = self.hops, sum(source.trajectories for source in self.sources.values())
         if not hops:
-            costs = "no hop: there is nothing to allot, to limit or to blame" + (
+            costs = "nothing to allot, to limit or to blame" + (
                 "; only trajectories and their tools are stored" if trajectories else ""
             )
             return [Missing("no model span", trajectories, trajectories, costs)]
@@ -170,7 +201,7 @@ class Account:
                 hops,
                 "no stream budget, no limit on the wait for a first token, no pace"
                 if not timed
-                else "these hops enter no TTFT, no TPOT and no stream budget",
+                else "without one a hop enters no TTFT, no TPOT and no stream budget",
             ),
             Missing(
                 "no output tokens",
@@ -181,7 +212,10 @@ class Account:
             Missing("no input tokens", without["input"], hops, "no first-token times by prompt size"),
             Missing("no model", without["model"], hops, "expectations don't go by model"),
             Missing(
-                "no root span", self.incomplete, trajectories, "these trajectories are left out of times and budgets"
+                "no root span",
+                self.incomplete,
+                trajectories,
+                "without it a trajectory is left out of times and budgets",
             ),
             Missing(
                 "no session",
@@ -191,9 +225,15 @@ class Account:
             ),
         ]
         if not tools:
-            found.append(Missing("no tool spans", 1, 1, "work is one sum: slow tools have no name"))
-        if len(self.hop_names) == 1:
-            found.append(Missing("no hop names", hops, hops, "all hops share one budget; @hopbudget.hop names them"))
+            costs = (
+                "work goes by the names of other spans, tools not told from the rest"
+                if self.works
+                else "work is one sum: slow tools have no name"
+            )
+            found.append(Missing("no tool spans", 1, 1, costs))
+        if len(self.hop_names) == 1 and hops > trajectories:
+            costs = "they share one budget; @hopbudget.hop tells them apart"
+            found.append(Missing("one name for all hops", hops, hops, costs))
         if self.sampled:
             found.append(
                 Missing("sampled", self.sampled, trajectories, "counts are of what was kept; see `hopbudget report`")

@@ -88,6 +88,8 @@ class Dialect(NamedTuple):
     """An attribute with a JSON object of token counts."""
     parameters: str | None = None
     """An attribute with a JSON object of the request's parameters."""
+    endless: re.Pattern[str] | None = None
+    """Names of spans that begin with a call and end with the whole run."""
     streams: tuple[str, str] | None = None
     """An attribute and the end of its value that say that a call streamed."""
     verified: str | None = None
@@ -214,7 +216,7 @@ _LANGCHAIN: Final = re.compile(
     r"|\w+Parser|\w+\.workflow"
 )
 _STEPS: Final = re.compile(r"turn|Step \d+|Agent [Ww]orkflow")
-_BEEAI: Final = r"agent\.\w+\.\w+-\d+|iteration-\d+"
+_BEEAI: Final = re.compile(r"agent\.\w+\.\w+-\d+|iteration-\d+")
 
 LITELLM_CALL: Final = "litellm.call_id"
 """LiteLLM writes what it knows of a call on the span around it too, whosever that is."""
@@ -249,11 +251,21 @@ DIALECTS: Final = (
         verified="strands-evals/openai_agents_openinference_live_spans.json",
     ),
     Dialect(
+        "BeeAI (OpenInference)",
+        scopes=("openinference.instrumentation.beeai",),
+        # Each event is a span: that of a call's start stands for the call.
+        names=((re.compile(r"[\w.]+\.(success|finish|error|update|partial_update)-\d+"), Kind.ASIDE),),
+        plumbing=_BEEAI,
+        parameters="llm.invocation_parameters",
+        endless=re.compile(r"[\w.]+\.start-\d+"),
+        verified="langfuse/beeai-2025-08-01.trace.json",
+    ),
+    Dialect(
         "OpenInference",
         scopes=("openinference.*",),
         marks=("openinference.span.kind",),
         tells=(Tell("openinference.span.kind", _OPENINFERENCE),),
-        plumbing=re.compile(f"{_LANGCHAIN.pattern}|{_BEEAI}"),
+        plumbing=re.compile(f"{_LANGCHAIN.pattern}|{_BEEAI.pattern}"),
         first=(First("First Token Stream Event", Unit.EVENT),),
         parameters="llm.invocation_parameters",
         verified="recorded/openinference.jsonl, recorded/langgraph.jsonl",
@@ -400,6 +412,19 @@ DIALECTS: Final = (
         },
         input_besides=("cache_read_tokens", "cache_creation_tokens"),
         verified="recorded/trip_claude_code_claude_code.jsonl",
+    ),
+    Dialect(
+        "Anthropic client",
+        scopes=("com.anthropic.sdk.*",),
+        # What else its API does carries a model and a provider too.
+        names=(
+            (
+                re.compile(r"anthropic\.(messages\.(count_tokens|batches\.\w+)|(?!messages\.)\w+(\.\w+)+)"),
+                Kind.OTHER,
+            ),
+        ),
+        fields={"finish_reasons": ("anthropic.message.stop_reason",)},
+        verified="recorded/trip_anthropic_client_anthropic.jsonl",
     ),
     Dialect(
         "any-agent",

@@ -16,6 +16,8 @@ from hopbudget.tracing import vocabulary as v
 NS: Final = 1e9
 HOLDS_TOOLS: Final = "holds_tools"
 """Tools, agents or waiting ran within the model span, so its length is not the model's alone."""
+NO_END: Final = "no_end"
+"""The source doesn't say when the call ended: its span lasts until the run does."""
 _READ_TO_THE_END: Final = frozenset({"ok", "truncated"})
 _APART: Final = frozenset({Kind.TOOL, Kind.AGENT, Kind.PAUSE})
 
@@ -121,6 +123,8 @@ def _fill_special(row: HopRow, node: Node) -> None:
         return
     if dialect.input_besides and row.input_tokens is not None:
         row.input_tokens += sum(count(attributes, name) or 0 for name in dialect.input_besides)
+    if dialect.endless is not None and dialect.endless.fullmatch(node.span.name):
+        flag(row, NO_END)
     if dialect.usage or dialect.parameters:
         _fill_from_json(row, attributes, dialect.usage, dialect.parameters)
 

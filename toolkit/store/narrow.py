@@ -65,6 +65,10 @@ def condition(where: Where) -> Condition:
     return Condition(" AND ".join(terms), parameters)
 
 
+NONE: Final = "(none)"
+"""The group of trajectories that have no value of a key."""
+
+
 def expression(key: str) -> Condition:
     """The value of a column or an attribute, as text."""
     if key in COLUMNS:

@@ -8,10 +8,9 @@ from typing import Final
 from hopbudget.errors import Exit, UserError
 from hopbudget.store import exported, spool
 from hopbudget.store.duck import Store
+from hopbudget.store.magic import is_duckdb
 
 _ENDINGS: Final = (".duckdb", ".ddb", ".db")
-_MAGIC: Final = b"DUCK"
-_MAGIC_AT: Final = 8
 
 
 def open_source(args: Sequence[str | Path], default: Path) -> Store:
@@ -32,10 +31,7 @@ def is_store(path: Path) -> bool:
     """Whether it is named like a store, or is a DuckDB file under another name."""
     if path.suffix.lower() in _ENDINGS:
         return True
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(_MAGIC_AT + len(_MAGIC))[_MAGIC_AT:] == _MAGIC
+    return is_duckdb(path)
 
 
 def _stored(path: Path) -> Store:

@@ -9,13 +9,12 @@ from typing import Any, Final
 
 import duckdb
 
-from hopbudget.store.narrow import Condition, Where, check_key, condition, expression
+from hopbudget.store.narrow import NONE, Condition, Where, check_key, condition, expression
 
 Numbers = dict[str, Any]
 
 QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 _LEVELS: Final = f"[{', '.join(map(str, QUANTILES.values()))}]"
-_NONE: Final = "(none)"
 _CAME_OUT: Final = "outcome IN ('ok', 'truncated')"
 _HOP_TIMES: Final = ("duration_s", "ttft_s", "tpot_s")
 _ALL: Final = Condition("''", [])
@@ -51,7 +50,7 @@ class _Asking:
         chosen = condition(where)
         self._con = con
         self._with = (
-            f"WITH c AS (SELECT coalesce({group.sql}, '{_NONE}') AS g, t.* FROM trajectories t WHERE {chosen.sql}), "
+            f"WITH c AS (SELECT coalesce({group.sql}, '{NONE}') AS g, t.* FROM trajectories t WHERE {chosen.sql}), "
             "h AS (SELECT c.g, c.complete, hops.* FROM hops JOIN c USING (trace_id, root_span_id)), "
         )
         self._parameters = [*group.parameters, *chosen.parameters]

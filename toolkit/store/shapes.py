@@ -162,7 +162,9 @@ def _dialect(scope: str, names: Attributes) -> Dialect | None:
         for dialect in DIALECTS:
             if any(_fits(scope, known) for known in dialect.scopes):
                 return dialect
-    return next((dialect for dialect in DIALECTS if _any(names, dialect.marks)), None)
+    # Ours stand on an adopted call too, which is still its own instrumentation's.
+    told = set(names) - {v.OUTCOME, v.HOP} if v.ADOPTED in names else names
+    return next((dialect for dialect in DIALECTS if any(mark in told for mark in dialect.marks)), None)
 
 
 def _fits(scope: str, known: str) -> bool:

@@ -1,12 +1,28 @@
 """Streams cut off before their first token: what it would have taken nobody knows, only how long it was at least."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import duckdb
 
 from hopbudget.store.narrow import Where, condition
 
+_OURS: Final = "hopbudget"
+"""The source of what our own capture timed."""
 _CUT: Final = "('timed_out', 'cancelled', 'closed_by_consumer')"
+
+
+def never_began(hop: Mapping[str, Any]) -> bool:
+    """Whether the row of a hop is a stream whose first token was waited for and never came.
+
+    Only where we timed it ourselves: others may not have recorded a first token that came.
+    """
+    return (
+        bool(hop["streamed"])
+        and hop["ttft_s"] is None
+        and hop.get("source") == _OURS
+        and hop["outcome"] in {"failed", "timed_out", "cancelled", "closed_by_consumer"}
+    )
 
 
 def still_waiting(con: duckdb.DuckDBPyConnection, where: Where) -> dict[str, Any] | None:

@@ -121,10 +121,10 @@ class Hopbudget(Adapter):
 
         self.keep_global()
         if hasattr(hb, "instrument"):
-            self.variant = "instrument()"
+            self.variant = "set up by `hopbudget.instrument()`"
             hb.instrument()
             return
-        self.variant = "@hop"
+        self.variant = "set up by `@hopbudget.hop`"
 
         @hb.hop("probe")
         def call(create: Callable[..., Any], **asked: Any) -> Any:

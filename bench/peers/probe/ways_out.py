@@ -11,11 +11,12 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from bench.peers.page import HOLD_S, LATE_S
 from bench.peers.probe.adapters import Adapter
 from bench.peers.probe.wire import MESSAGES, MODEL
 
-HOLD_S: Final = 0.25
-"""How long a stream left alone is still held, so that an end by collection differs from an end at the last event."""
+TRIES: Final = 3
+"""How often a way is gone whose span ended late by less than the hold: a busy machine makes any span late."""
 ENOUGH: Final = 4
 """Chunks read before a way out is taken: the role chunk and three tokens."""
 
@@ -198,10 +199,28 @@ def run(adapter: Adapter, base_url: str) -> dict[str, dict[str, Any]]:
     client = openai.OpenAI(base_url=base_url, api_key="simulated", max_retries=0)
     found: dict[str, dict[str, Any]] = {"sync": {}}
     for name, (row, way) in SYNC.items():
-        found["sync"][name] = contextvars.copy_context().run(_sync, adapter, client, row, way)
+        for _ in range(TRIES):
+            tried = contextvars.copy_context().run(_sync, adapter, client, row, way)
+            found["sync"][name] = sooner(found["sync"].get(name), tried)
+            if not is_a_little_late(tried):
+                break
     client.close()
     found["async"] = asyncio.run(_all_async(adapter, base_url))
     return found
+
+
+def is_a_little_late(case: dict[str, Any]) -> bool:
+    """Whether it may be the machine's doing that the last span ended when it did."""
+    return LATE_S < _latest_s(case) < HOLD_S
+
+
+def sooner(one: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, Any]:
+    """The one of two tries whose last span ended sooner."""
+    return other if one is None or _latest_s(other) < _latest_s(one) else one
+
+
+def _latest_s(case: dict[str, Any]) -> float:
+    return max((abs(float(record["late_s"])) for record in case["records"]), default=0.0)
 
 
 def _sync(adapter: Adapter, client: Any, row: str, way: Callable[[Any], int]) -> dict[str, Any]:
@@ -222,7 +241,11 @@ async def _all_async(adapter: Adapter, base_url: str) -> dict[str, Any]:
     client = openai.AsyncOpenAI(base_url=base_url, api_key="simulated", max_retries=0)
     found: dict[str, Any] = {}
     for name, (row, way) in ASYNC.items():
-        found[name] = await asyncio.create_task(_async(adapter, client, row, way))
+        for _ in range(TRIES):
+            tried = await asyncio.create_task(_async(adapter, client, row, way))
+            found[name] = sooner(found.get(name), tried)
+            if not is_a_little_late(tried):
+                break
     await client.close()
     return found
 

@@ -7,7 +7,6 @@ whether it understands a configuration. Rotel takes and sends OTLP as a Collecto
 import re
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,8 @@ from typing import Any, Final
 import pytest
 
 PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "sources" / "collector.md"
-START_S: Final = 30.0
+START_TRIES: Final = 300
+BETWEEN_TRIES_S: Final = 0.1
 LOGS: Final = """
 receivers:
   filelog:
@@ -65,7 +65,7 @@ def rotel(source_environment: Callable[[str], Path]) -> Callable[[str], Any]:
         command += ["--otlp-exporter-protocol", "http", "--otlp-exporter-compression", "gzip"]
         child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            wait_for(http)
+            wait_for(child, http)
             yield f"http://127.0.0.1:{http}"
         finally:
             child.terminate()  # which it answers by sending what it holds
@@ -82,16 +82,18 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def wait_for(port: int) -> None:
-    until = time.monotonic() + START_S
-    while True:
+def wait_for(child: subprocess.Popen[bytes], port: int) -> None:
+    """Until it listens; its own end, or too many tries, fail the test."""
+    for _ in range(START_TRIES):
         try:
             socket.create_connection(("127.0.0.1", port)).close()
         except OSError:
-            assert time.monotonic() < until, "it did not start"
-            time.sleep(0.1)
-        else:
-            return
+            try:
+                pytest.fail(f"it ended with {child.wait(BETWEEN_TRIES_S)}")
+            except subprocess.TimeoutExpired:
+                continue
+        return
+    pytest.fail("it did not start")
 
 
 @pytest.mark.parametrize("source", ["openinference", "json_exporter"])

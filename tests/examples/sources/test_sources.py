@@ -69,6 +69,7 @@ SOURCES = (
     Source("smolagents", "agent_smolagents", streams=False, tools=("weather", "weather")),
     Source("litellm", "agent_litellm", counts_itself=True),
     Source("adk", "agent_adk", streams=False, tools=TOOLS),
+    Source("anthropic_client", "agent_anthropic", ATTRIBUTE),
     Source("any_agent", "agent_any_agent", streams=False, tools=TOOLS),
     Source(
         *("langsmith", "agent_langgraph", None, (False, False, False)),

@@ -183,6 +183,12 @@ def litellm(agent: str) -> None:
         run(agent)
 
 
+def anthropic_client(agent: str) -> None:
+    """Spans that Anthropic's client makes itself."""
+    provider()
+    run_in_span(agent)
+
+
 def framework(agent: str) -> None:
     """A framework that makes spans of its own with whatever provider is set: ADK, any-agent, LangSmith, Strands."""
     provider()

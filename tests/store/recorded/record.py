@@ -11,17 +11,19 @@ the programs of docs/sources/vercel-ai.md and langgraph.md, received by `hopbudg
 
 import sys
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from openai import OpenAI
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 ENDPOINT = "http://127.0.0.1:8399/v1"
+WAIT_S = 30.0
 SCRIPT = {"x-hopbudget-ttft": "0.2", "x-hopbudget-tpot": "0.02", "x-hopbudget-tokens": "10"}
 ASK: dict[str, Any] = {"model": "sim-small", "messages": [{"role": "user", "content": "Hello"}]}
 
@@ -217,11 +219,24 @@ def langfuse() -> None:
     script()
 
 
+class Ended(SpanProcessor):
+    """The spans that end, as they do."""
+
+    def __init__(self) -> None:
+        self.spans: SimpleQueue[ReadableSpan] = SimpleQueue()
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Tell whoever waits for it."""
+        self.spans.put(span)
+
+
 def litellm() -> None:
-    """litellm's OpenTelemetry callback."""
+    """litellm's OpenTelemetry callback, which runs in a thread."""
     import litellm as lite
     from litellm.integrations.opentelemetry import OpenTelemetry, OpenTelemetryConfig
 
+    ended = Ended()
+    provider.add_span_processor(ended)
     lite.callbacks = [OpenTelemetry(config=OpenTelemetryConfig(exporter=exporter), tracer_provider=provider)]
     with trace.get_tracer("script").start_as_current_span("script"):
         given = {"api_base": ENDPOINT, "api_key": "any", "extra_headers": SCRIPT}
@@ -229,9 +244,9 @@ def litellm() -> None:
         for _ in lite.completion("openai/sim-small", messages, stream=True, **given):
             pass
         lite.completion("openai/sim-small", messages, **given)
-        import time
-
-        time.sleep(2)  # its callbacks run in a thread
+        raw = 0
+        while raw < 2:  # one a call, and the last that is made of it
+            raw += ended.spans.get(timeout=WAIT_S).name == "raw_gen_ai_request"
 
 
 if __name__ == "__main__":

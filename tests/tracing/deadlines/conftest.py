@@ -15,6 +15,8 @@ from hopbudget.tracing.clock import Clock
 from hopbudget.tracing.deadline import Deadline, within
 from hopbudget.tracing.terms import Terms
 
+from ..loops import JumpingLoop
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -59,23 +61,6 @@ def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     return lambda: [record.getMessage() for record in caplog.records if record.name == "hopbudget"]
 
 
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """Its time passes at once when nothing is left to do: hours of waiting in a moment, and exactly."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now_s = 0.0
-
-    def time(self) -> float:
-        return self.now_s
-
-    def _run_once(self) -> None:
-        inner: Any = self
-        if not inner._ready and inner._scheduled:
-            self.now_s = max(self.now_s, inner._scheduled[0]._when)
-        super()._run_once()  # type: ignore[misc]
-
-
 @pytest.fixture
 def virtually(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Coroutine[Any, Any, Any]], Any]:
     """Runs a coroutine on such a loop, with the recorder's clock going by it. No task may be left."""
@@ -87,7 +72,7 @@ def virtually(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Corout
             assert len(asyncio.all_tasks()) == 1, "a task was left"
 
     def run(main: Coroutine[Any, Any, Any]) -> Any:
-        loop = VirtualLoop()
+        loop = JumpingLoop()
         clock = Clock(lambda: round(loop.now_s * 1e9) + 5_000, lambda: round(loop.now_s * 1e9))
         with asyncio.Runner(loop_factory=lambda: loop) as runner, monkeypatch.context() as patch:
             patch.setattr(scope.setup, "clock", clock)

@@ -225,8 +225,12 @@ def test_the_model_is_told_in_a_sentence(clock: Any, plan: Known, ms: float, sai
         (120.0, "About 120 seconds are"),
         (149.9, "About 2 minutes are"),
         (150.5, "About 2.5 minutes are"),
+        (7200.0, "About 120 minutes are"),
+        (9100.0, "About 2.5 hours are"),
+        (172_800.0, "About 48 hours are"),
+        (1e12, "More than 2 days are"),
         (1000.0, "About 16.5 minutes are"),
-        (6_000_119.0, "About 100001.5 minutes are"),
+        (6_000_119.0, "More than 2 days are"),
     ],
 )
 def test_the_model_is_never_told_of_more_time_than_there_is(run: Run, left_s: float, said: str) -> None:

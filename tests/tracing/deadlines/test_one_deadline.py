@@ -34,10 +34,12 @@ def services() -> Iterator[list[str]]:
 
 async def test_three_processes_and_two_services_keep_one_deadline(folder: Path, services: list[str]) -> None:
     hb.propagate_to("127.0.0.1")
-    with hb.trajectory("agent", deadline_s=30.0):
-        falls_at = hb.remaining_s() + time.monotonic()
+    with hb.trajectory("agent", deadline_s=60.0):
         # A machine that is busy may stop anybody between two readings of the clock, but not each time.
-        off_s = [await off(services, falls_at) for _ in range(3)]
+        falls_at = min(hb.remaining_s() + time.monotonic() for _ in range(10))
+        off_s = [await off(services, falls_at)]
+        while min(off_s) >= OURS_S and len(off_s) < 10:
+            off_s.append(await off(services, falls_at))
     assert min(off_s) < OURS_S
 
 

@@ -27,7 +27,7 @@ def test_an_executor_keeps_it_through_carry_also_in_many_threads_at_once() -> No
     together = threading.Barrier(3)
 
     def ask(_: int) -> float:
-        together.wait(5)
+        together.wait(60)
         return left()
 
     with ThreadPoolExecutor(3) as pool:

@@ -1,4 +1,4 @@
-"""Event loops whose time jumps to what is due next, so that a limit is seen to fire exactly when it should."""
+"""Limits under a clock that jumps to what is due next, so that one is seen to fire exactly when it should."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -10,31 +10,16 @@ import hopbudget as hb
 from hopbudget.tracing import limits_guard, scope
 from hopbudget.tracing.clock import Clock
 
+from ..loops import JumpingLoop
+
 WALL_NS = 1_800_000_000_000_000_000
-
-
-class JumpingLoop(asyncio.SelectorEventLoop):
-    """Its clock stands still, and jumps to the next timer when there is nothing to do."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-        super().__init__()
-
-    def time(self) -> float:
-        return self.now_s
-
-    def _run_once(self) -> None:
-        timers = [timer._when for timer in self._scheduled if not timer._cancelled]  # type: ignore[attr-defined]
-        if not self._ready and timers:  # type: ignore[attr-defined]
-            self.now_s = max(self.now_s, min(timers))
-        super()._run_once()  # type: ignore[misc]
 
 
 class Jumping:
     """Runs coroutines on such a loop; `ms` is what its clock shows."""
 
     def __init__(self) -> None:
-        self.loop = JumpingLoop()
+        self.loop = JumpingLoop(now_s=1000.0)
 
     @property
     def ms(self) -> float:

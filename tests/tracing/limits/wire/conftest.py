@@ -19,6 +19,8 @@ from hopbudget.tracing import scope
 openai = pytest.importorskip("openai", minversion="3")
 anthropic = pytest.importorskip("anthropic")
 
+RETRY_AFTER_S = 3
+"""Long after a limit of a second, on a busy machine as well."""
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 Behaviour = Callable[["Connection"], Awaitable[None]]
 
@@ -89,7 +91,8 @@ async def trickle(connection: Connection) -> None:
 
 
 async def unavailable(connection: Connection) -> None:
-    await connection.send(b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n")
+    head = f"HTTP/1.1 503 Service Unavailable\r\nretry-after: {RETRY_AFTER_S}\r\ncontent-length: 0\r\n\r\n"
+    await connection.send(head.encode())
 
 
 async def cut(connection: Connection) -> None:
@@ -157,7 +160,7 @@ class Server:
         """Open connections, once the server has seen all that was closed by now."""
 
         async def look() -> int:
-            for _ in range(200):
+            for _ in range(3000):
                 if not self.open:
                     break
                 await asyncio.sleep(0.01)

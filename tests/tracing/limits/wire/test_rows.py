@@ -9,6 +9,8 @@ import pytest
 import hopbudget as hb
 from hopbudget.tracing import terms
 
+from .conftest import RETRY_AFTER_S
+
 
 def hop(**limits: Any) -> Any:
     return hb.hop("answer", enforce="deadline", **limits)
@@ -27,7 +29,7 @@ def facts(spans: Any) -> dict[str, Any]:
         ("silence", {"first_token_s": 0.1}, hb.FirstTokenTimeout),
         ("silence", {"first_token_s": 9.0, "completion_s": 0.1}, hb.CompletionTimeout),
         ("pings", {"first_token_s": 0.1, "stall_s": 9.0}, hb.FirstTokenTimeout),
-        ("token_then_pings", {"first_token_s": 2.0, "stall_s": 0.1}, hb.StallTimeout),
+        ("token_then_pings", {"first_token_s": 30.0, "stall_s": 0.1}, hb.StallTimeout),
         ("token_then_pings", {"completion_s": 0.15}, hb.CompletionTimeout),
     ],
 )
@@ -42,7 +44,7 @@ def test_the_limit_ends_the_wait(spans: Any, talk: Any, behaviour: str, limits: 
 
 def test_a_trickle_under_the_clients_read_time_out_is_ended_by_the_completion(spans: Any, talk: Any) -> None:
     with pytest.raises(hb.CompletionTimeout):
-        talk("trickle", hop(completion_s=0.4), timeout_s=2.0)
+        talk("trickle", hop(completion_s=1.0), timeout_s=2.0)
     tokens = [chunk for chunk in talk.got if getattr(chunk, "type", "") != "ping"]
     assert len(tokens) >= 2, "what came is the application's"
     assert facts(spans)["hopbudget.output_tokens"] == len(tokens)
@@ -58,24 +60,25 @@ def test_the_clients_own_time_out_stays_the_clients_where_it_is_the_smaller(span
 def test_a_limit_is_total_over_the_clients_retries(spans: Any, talk: Any) -> None:
     requests = talk.server.requests
     with pytest.raises(hb.CompletionTimeout):
-        talk("no_headers", hop(completion_s=0.2), timeout_s=30.0, retries=3)
+        talk("no_headers", hop(completion_s=1.0), timeout_s=30.0, retries=3)
+    assert talk.server.settled() == 0
     assert talk.server.requests == requests + 1
 
 
 def test_a_wait_between_retries_ends_with_the_limit_and_at_the_latest_with_itself(spans: Any, talk: Any) -> None:
     with pytest.raises(hb.CompletionTimeout) as raised:
-        talk("unavailable", hop(completion_s=0.2), retries=2)
+        talk("unavailable", hop(completion_s=1.0), retries=2)
     assert "1 attempts, " in str(raised.value)
     found = facts(spans)
     assert (found["hopbudget.outcome"], "hopbudget.attempts" in found) == ("timed_out", False)
     slept = found["hopbudget.backoff"]
-    assert slept < 1.0 if talk.way == "async" else slept >= 1.0
+    assert slept < RETRY_AFTER_S if talk.way == "async" else slept >= RETRY_AFTER_S
 
 
 def test_our_own_wait_between_retries_ends_with_the_limit(spans: Any, talk: Any) -> None:
     with pytest.raises(hb.CompletionTimeout):
-        talk("unavailable", hop(completion_s=0.2, retries="ours"), retries=2)
-    assert facts(spans)["hopbudget.backoff"] < 1.0
+        talk("unavailable", hop(completion_s=1.0, retries="ours"), retries=2)
+    assert facts(spans)["hopbudget.backoff"] < RETRY_AFTER_S
 
 
 def test_a_connection_cut_is_the_clients_own_error(spans: Any, talk: Any) -> None:
@@ -102,7 +105,7 @@ def test_without_an_sdk_it_holds_as_well(talk: Any) -> None:
 def test_a_trajectorys_deadline_ends_a_clients_own_hop(spans: Any, talk: Any) -> None:
     hb.instrument()
     with pytest.raises(hb.CompletionTimeout, match="the trajectory's deadline"):
-        talk("pings", hb.trajectory("agent", deadline_s=0.2, enforce="deadline"))
+        talk("pings", hb.trajectory("agent", deadline_s=0.5, enforce="deadline"))
     root = next(span for span in spans.get_finished_spans() if span.name == "invoke_agent agent")
     assert root.attributes["hopbudget.intervened"] is True
 
