@@ -254,18 +254,19 @@ def _quartiles(peer: Found, mode: str) -> str:
 
 def _against_official(ran: Sequence[Found]) -> str:
     cost = {peer["name"]: peer.get("cost", {}) for peer in ran}
-    ratios: dict[str, float] = {}
+    said: list[str] = []
+    missed: list[str] = []
     for mode, words in {"traces": "spans only", "metrics": "spans and metrics"}.items():
         ours, official = (cost.get(name, {}).get(mode) for name in ("hopbudget", OFFICIAL))
         if ours and official:
-            ratios[words] = ours["chunk_s"] / official["chunk_s"]
-    if not ratios:
+            low, middle, high = (ours[key] / official["chunk_s"] for key in ("chunk_low_s", "chunk_s", "chunk_high_s"))
+            said.append(f"{middle:.3f} (our quartiles: {low:.3f} to {high:.3f}) with {words}")
+            missed += [words] if middle > CHUNK_LIMIT else []
+    if not said:
         return ""
-    missed = [words for words, ratio in ratios.items() if ratio > CHUNK_LIMIT]
     return (
         f"\n\nOurs adds to a chunk, as a ratio to OpenTelemetry's genai-openai (at most {CHUNK_LIMIT}): "
-        f"{', '.join(f'{ratio:.3f} with {words}' for words, ratio in ratios.items())}."
-        + (f" **Missed:** {', '.join(missed)}." if missed else "")
+        f"{', '.join(said)}." + (f" **Missed:** {', '.join(missed)}." if missed else "")
     )
 
 
