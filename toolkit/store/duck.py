@@ -39,8 +39,8 @@ _READ_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {"memory_
 _ROW_GROUP: Final = 6_144
 """Each closing writes the last group of every table anew, so small groups keep the time with the lock short and even:
 a transaction takes a half to a quarter of what it takes with DuckDB's usual 122,880 rows."""
-MOST_SPANS: Final = 10_000
-"""More at once would take an import past 300 MB."""
+MOST_SPANS: Final = 20_000
+"""Half as many again would bring the two processes of an import near 300 MB."""
 _FEWEST_SPANS: Final = 5_000
 _TRACES_A_TIME: Final = 2_000
 _SHORT_S: Final = 0.2
