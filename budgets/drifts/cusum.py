@@ -111,10 +111,13 @@ def _highest(pool: Floats, rows: Ints, place: Ints, alike: Floats, off: Floats) 
     s, highest = np.zeros(off.shape, dtype=np.float32), np.zeros(off.shape, dtype=np.float32)
     by_place = weights(np.arange(1, place.max() + 1)[:, None], alike).astype(np.float32)
     steps, drifting = pool.astype(np.float32), off.astype(np.float32)
+    step, weight = np.empty_like(s), np.empty_like(s)
     for row, count in zip(rows.T.copy(), place.T.copy() - 1, strict=True):
-        step = steps[row]
+        # Every row is there; with "clip" numpy writes where it is told to, without a copy between.
+        np.take(steps, row, axis=0, out=step, mode="clip")
+        np.take(by_place, count, axis=0, out=weight, mode="clip")
         step += drifting
-        step *= by_place[count]
+        step *= weight
         s += step
         np.maximum(s, 0.0, out=s)
         np.maximum(highest, s, out=highest)
