@@ -32,6 +32,7 @@ from hopbudget.store.spool import spool_folder
 from hopbudget.tracing import propagate
 from hopbudget.tracing import vocabulary as v
 from hopbudget.tracing.terms import terms
+from hopbudget.units import plural
 
 SHIM: Final = Path(__file__).resolve().parents[1] / "launch"
 _STORE: Final = "HOPBUDGET_TRACE_STORE"
@@ -142,8 +143,8 @@ def summary(store: Path) -> str:
             "hopbudget: no model call was seen (openai, anthropic and litellm clients are); see hopbudget trace --help"
         )
     where = "" if store == Path("traces.duckdb").absolute() else f" {_short(store)}"
-    trajectories = _number(counts.trajectories, "trajectory", "trajectories")
-    hops = _number(counts.hops, "hop", "hops")
+    trajectories = plural(counts.trajectories, "trajectory", "trajectories")
+    hops = plural(counts.hops, "hop", "hops")
     return f"hopbudget: {trajectories}, {hops} recorded; next: hopbudget report{where}"
 
 
@@ -179,10 +180,6 @@ def not_held(store: Path, trajectory: str | None, name: str, run: str) -> list[s
         f"hopbudget: the whole run of {name} is not held to the deadline or limits that its settings give it. Name the "
         "function that is one agent run: --trajectory MODULE:FUNCTION."
     ]
-
-
-def _number(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
 
 
 def _short(path: Path) -> str:

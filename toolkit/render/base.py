@@ -33,9 +33,7 @@ LIGHT: Final = "░"
 _ID_DIGITS: Final = 12
 _LEAST_BAR: Final = 6
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
-_NO_BREAK: Final = "\N{NO-BREAK SPACE}"
-_NUMBER_AND_UNIT: Final = re.compile(r"[+-]?[\d.,]+ (?:ms|s|min|h|d)\b")
-_INSEPARABLE: Final = re.compile(rf"{_NUMBER_AND_UNIT.pattern}|[■░] (?=\w)")
+_INSEPARABLE: Final = re.compile(r"[+-]?[\d.,]+ (?:ms|s|min|h|d)\b|[■░] (?=\w)")
 _JOINT: Final = "\ue000"
 """One cell wide, in no text, and no white space to rich: it breaks lines at a no-break space."""
 
@@ -64,7 +62,7 @@ def _whole(each: Any, out: Console, width: int) -> Any:
     if not isinstance(text, Text) or text.no_wrap or max(map(cell_len, text.plain.split("\n"))) <= width:
         return each
     joined = text.copy()
-    joined.plain = _INSEPARABLE.sub(lambda match: match[0].replace(" ", _JOINT), text.plain)
+    joined.plain = _joined(text.plain)
     lines = joined.wrap(out, width)
     for line in lines:
         line.plain = line.plain.replace(_JOINT, " ")
@@ -201,5 +199,9 @@ def stacked(parts: list[tuple[float, str]], width: int) -> Text:
 
 def wrap(words: str, width: int) -> list[str]:
     """Lines of at most so many characters that keep a number and its unit together."""
-    joined = _NUMBER_AND_UNIT.sub(lambda match: match[0].replace(" ", _NO_BREAK), words)
-    return [line.replace(_NO_BREAK, " ") for line in textwrap.wrap(joined, width)]
+    return [line.replace(_JOINT, " ") for line in textwrap.wrap(_joined(words), width)]
+
+
+def _joined(words: str) -> str:
+    """The same words with joints where no line may end."""
+    return _INSEPARABLE.sub(lambda match: match[0].replace(" ", _JOINT), words)
