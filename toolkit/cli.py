@@ -1,9 +1,14 @@
 """The door of the `hopbudget` command: what it needs is checked here, so that a missing extra is a sentence."""
 
-import io
+import errno
+import os
+import signal
 import sys
+from types import FrameType
+from typing import Final
 
 from hopbudget.errors import Exit, UserError
+from hopbudget.piping import patient
 
 EXTRA_OF = {
     "click": "local",
@@ -25,12 +30,20 @@ EXTRA_OF = {
 }
 
 
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+class _Interrupt:
+    """Whether the person at the keyboard has had enough."""
+
+    came = False
+
+
 def main() -> None:
     """Run the command line and leave with one of the documented exit codes."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # A terminal of another encoding shows question marks where it has no bars.
-            stream.reconfigure(errors="replace")
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupted)
+    sys.stdout, sys.stderr = patient(sys.stdout), patient(sys.stderr)
     sys.exit(run(sys.argv[1:]))
 
 
@@ -39,8 +52,12 @@ def run(arguments: list[str]) -> int:
     try:
         from hopbudget.commands import invoke
 
-        return int(invoke(arguments or ["--help"]))
+        code = int(invoke(arguments or ["--help"]))
+        sys.stdout.flush()
+        return code
     except UserError as error:
+        if _Interrupt.came:
+            return 130
         _say(error.message)
         return int(error.exit_code)
     except ModuleNotFoundError as error:
@@ -51,6 +68,21 @@ def run(arguments: list[str]) -> int:
         return int(Exit.ENVIRONMENT)
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        _say(f"{error.filename or 'standard output'} can't be written: {error.strerror}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left of it would fail again at the exit
+        return int(Exit.ENVIRONMENT)
+    except Exception:
+        if _Interrupt.came:  # a library that was at work then, as DuckDB is, makes an exception of its own of it
+            return 130
+        raise
+
+
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    _Interrupt.came = True
+    signal.default_int_handler(number, frame)
 
 
 def missing_extra(module: str | None) -> str | None:

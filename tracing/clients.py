@@ -424,7 +424,8 @@ def _route(options: Any) -> Route | None:
 
 
 def _facts(client: Any, options: Any, route: Route) -> dict[str, Any]:
-    facts: dict[str, Any] = {v.OPERATION: route.operation, v.PROVIDER: _provider(type(client))}
+    cls: type = type(client)
+    facts: dict[str, Any] = {v.OPERATION: route.operation, v.PROVIDER: _provider(cls)}
     model = word(get(options.json_data, "model"))
     if model is not None:
         facts[v.REQUEST_MODEL] = model
@@ -437,6 +438,7 @@ def _facts(client: Any, options: Any, route: Route) -> dict[str, Any]:
     return facts
 
 
+@functools.lru_cache(maxsize=64)
 def _provider(cls: type) -> str:
     modules = [base.__module__ for base in cls.__mro__]
     for start, provider in PROVIDERS:

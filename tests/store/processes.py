@@ -48,6 +48,22 @@ def hold(store: str) -> None:
         sys.stdin.read()
 
 
+def fork(store: str) -> None:
+    """A program that reads the store, and whose fork reads it and ends as programs do."""
+    mine = Store(Path(store))
+
+    def read() -> None:
+        with mine.reading() as con:
+            say(f"trajectories {con.execute('SELECT count(*) FROM trajectories').fetchall()[0][0]}")
+
+    read()
+    child = os.fork()
+    if child:
+        say(f"ended {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}")
+    else:
+        read()
+
+
 def die(store: str, where: str) -> None:
     """A drainer that is killed at a known place."""
 
@@ -69,4 +85,4 @@ def die(store: str, where: str) -> None:
 
 
 if __name__ == "__main__":
-    {"write": write, "report": report, "hold": hold, "die": die}[sys.argv[1]](*sys.argv[2:])
+    {"write": write, "report": report, "hold": hold, "fork": fork, "die": die}[sys.argv[1]](*sys.argv[2:])

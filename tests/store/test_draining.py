@@ -186,6 +186,13 @@ def test_four_writers_and_two_readers_lose_nothing_double_nothing_and_see_no_loc
     assert Spool(spool_folder(path)).pending() == (0, 0)
 
 
+def test_a_fork_of_a_program_that_has_read_the_store_reads_it_and_ends(make: Any, store: Store) -> None:
+    fill(make, store, "t1")
+    store.drain()
+    assert store.path
+    assert end(start("fork", store.path)).splitlines() == ["trajectories 1", "trajectories 1", "ended 0"]
+
+
 def test_a_writer_killed_loses_only_what_it_had_not_flushed(make: Any, store: Store, rows: Any, tmp_path: Path) -> None:
     assert store.path
     file = make.file(tmp_path / "lines.jsonl", *(make.run(f"t{number}") for number in range(2000)))

@@ -14,6 +14,7 @@ from hopbudget.errors import UserError
 from hopbudget.store import keeping
 from hopbudget.store import objectives as stored
 from hopbudget.store.duck import Store
+from hopbudget.store.instances import Instance
 from hopbudget.store.narrow import Where
 
 PROCESSES = Path(__file__).with_name("processes.py")
@@ -225,18 +226,18 @@ def test_who_opened_the_file_that_was_replaced_meanwhile_looks_again(
     compacted = Store(tmp_path / "compacted.duckdb")
     compacted.import_paths([make.file(tmp_path / "b.jsonl", make.run("b"), make.run("c"))])
     assert compacted.path is not None
-    real, fresh = duckdb.connect, [compacted.path]
+    real, fresh = Instance.open, [compacted.path]
 
-    def connect(*given: Any, **named: Any) -> duckdb.DuckDBPyConnection:
-        con = real(*given, **named)
+    def opened(instance: Instance, path: Path) -> duckdb.DuckDBPyConnection:
+        con = real(instance, path)
         if fresh:
-            fresh.pop().replace(store.path)
+            fresh.pop().replace(path)
             if fails:
-                con.close()
+                instance.close(con, path)
                 raise duckdb.SerializationException("Failed to deserialize: field id mismatch")
         return con
 
-    monkeypatch.setattr("hopbudget.store.duck.duckdb.connect", connect)
+    monkeypatch.setattr(Instance, "open", opened)
     with store.reading() as con:
         assert con.execute("SELECT count(*) FROM trajectories").fetchall() == [(2,)]
 
@@ -268,3 +269,20 @@ def test_exporting_again_after_a_prune_keeps_the_days_that_went(ten_days: Store,
     keeping.remove(ten_days, found.trace_ids)
     assert len(list(keeping.export(ten_days, out, ["trajectories"]))) == 5
     assert len(list(out.rglob("*.parquet"))) == 10
+
+
+def test_a_disk_that_is_full_during_an_export_is_said_and_what_was_written_stays(
+    ten_days: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, left = keeping._export_day, [4]
+
+    def export_day(con: duckdb.DuckDBPyConnection, *given: Any) -> int:
+        left[0] -= 1
+        if not left[0]:
+            raise duckdb.IOException('Could not write: {"message":"No space left on device","errno":"28"}')
+        return real(con, *given)
+
+    monkeypatch.setattr(keeping, "_export_day", export_day)
+    with pytest.raises(UserError, match=r"hops.parquet can't be written: No space left on device\. The files before"):
+        list(keeping.export(ten_days, tmp_path / "out", ["hops"]))
+    assert len(list((tmp_path / "out").rglob("*.parquet"))) == 3

@@ -219,7 +219,7 @@ def test_a_store_of_the_first_version_is_brought_up_to_date(make: Any, store: St
 
     with duckdb.connect(store.path) as con, pytest.MonkeyPatch.context() as patch:
         patch.setattr(schema, "VERSION", 1)
-        schema.migrate(con, "old")
+        schema.migrate(con, 0)
     store.import_paths([make.file(tmp_path / "a.jsonl", make.run("t1"))])
     assert rows.of(store, "SELECT max(number) AS n FROM migrations") == [{"n": schema.VERSION}]
     assert counts(store, rows) == [4, 1, 2, 1]
@@ -260,14 +260,17 @@ def test_a_file_that_is_no_duckdb_file_is_refused(make: Any, store: Store, tmp_p
         store.import_paths([make.file(tmp_path / "a.jsonl", make.run("t1"))])
 
 
-def test_somebody_elses_duckdb_file_is_refused_and_left_alone(make: Any, store: Store, tmp_path: Path) -> None:
+@pytest.mark.parametrize("table", ["mine", "migrations"])
+def test_somebody_elses_duckdb_file_is_refused_and_left_alone(
+    table: str, make: Any, store: Store, tmp_path: Path
+) -> None:
     assert store.path
     with duckdb.connect(store.path) as con:
-        con.execute("CREATE TABLE mine (a INTEGER)")
+        con.execute(f"CREATE TABLE {table} (a INTEGER)")
     with pytest.raises(UserError, match="not a hopbudget store"):
         store.import_paths([make.file(tmp_path / "a.jsonl", make.run("t1"))])
     with duckdb.connect(store.path) as con:
-        assert con.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("mine",)]
+        assert con.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [(table,)]
 
 
 def test_a_folder_that_is_not_there_is_named(make: Any, tmp_path: Path) -> None:

@@ -27,6 +27,21 @@ sys.exit(cli.run({command}))
 """The command line of an interpreter in which one distribution is not installed."""
 
 
+INTERRUPTED = """
+import os, signal, threading, duckdb
+from hopbudget import cli, commands
+
+def invoke(arguments):
+    threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
+    many = "range(1_000_000)"
+    duckdb.connect().execute(f"SELECT count(*) FROM {many} a, {many} b WHERE a.range * b.range % 7 = 1")
+
+commands.invoke = invoke
+cli.main()
+"""
+"""A command that is interrupted while DuckDB is at work, which says so in its own way."""
+
+
 def test_without_arguments_it_shows_where_to_start(hopbudget: Run) -> None:
     said = hopbudget()
     assert said.code == 0
@@ -72,13 +87,16 @@ def test_a_port_in_use_is_exit_4_and_says_what_to_do(hopbudget: Run, command: st
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_a_reader_that_goes_away_is_no_failure(filled: Path, options: list[str]) -> None:
-    report = [sys.executable, "-m", "hopbudget", "report", str(filled), *options]
-    with subprocess.Popen(report, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+@pytest.mark.parametrize(("command", "code"), [(["report"], 0), (["allocate", "--deadline", "1ms"], 1)])
+def test_a_reader_that_goes_away_changes_nothing(
+    filled: Path, command: list[str], code: int, options: list[str]
+) -> None:
+    asked = [sys.executable, "-m", "hopbudget", *command, str(filled), *options]
+    with subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None and running.stderr is not None
         running.stdout.close()
         assert running.stderr.read() == b""
-    assert running.returncode == 0
+    assert running.returncode == code
 
 
 def test_a_terminal_without_unicode_still_gets_its_report(filled: Path) -> None:
@@ -104,3 +122,19 @@ def test_the_app_ends_its_server_when_it_is_told_to_end(filled: Path) -> None:
         assert app.wait(timeout=60) == 143
         # The server held this pipe too: its end says that the server is gone.
         app.stdout.read()
+
+
+def test_an_interrupt_while_the_store_is_at_work_ends_it_as_an_interrupt_does() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here that is always full")
+def test_a_full_disk_under_standard_output_is_a_sentence_and_no_verdict() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "hopbudget", "report", "--help"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    said = "hopbudget: standard output can't be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (4, said)

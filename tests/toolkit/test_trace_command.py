@@ -102,6 +102,19 @@ def test_the_whole_run_of_a_script_is_its_trajectory_sub_processes_and_threads_w
     assert found.hops[-1]["final"]
 
 
+def test_what_somebody_looked_at_while_the_program_ran_counts_as_recorded(trace: Trace) -> None:
+    end = """
+    import subprocess, hopbudget
+    answer()
+    hopbudget.flush()
+    looked = [sys.executable, "-m", "hopbudget", "report", "s.duckdb", "--json"]
+    print(subprocess.run(looked, capture_output=True).returncode)
+    """
+    found = trace(end)
+    assert (found.code, found.out.splitlines()[-1]) == (0, "0")
+    assert found.err == "hopbudget: 1 trajectory, 2 hops recorded; next: hopbudget report s.duckdb\n"
+
+
 def test_the_exit_code_is_the_programs_and_a_failing_one_a_failed_trajectory(trace: Trace) -> None:
     found = trace("answer()\nsys.exit(7)")
     assert found.code == 7

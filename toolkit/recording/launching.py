@@ -71,7 +71,8 @@ def trace_command(command: Sequence[str], store: Path, trajectory: str | None) -
         else:
             span.set_attribute(v.OUTCOME, "ok")
     run = format(span.get_span_context().trace_id, "032x")
-    for line in (summary(store), *never_ran(store, trajectory, began_s), *not_held(store, trajectory, name, run)):
+    recorded = summary(store, began_s)
+    for line in (recorded, *never_ran(store, trajectory, began_s), *not_held(store, trajectory, name, run)):
         print(line, file=sys.stderr)  # noqa: T201
     return code
 
@@ -135,16 +136,20 @@ def with_trajectory(command: Sequence[str], trajectory: str) -> list[str]:
     return program
 
 
-def summary(store: Path) -> str:
-    """How much was recorded, and what to type next. Reading it brings the store up to date."""
-    counts = Store(store).drain()
-    if not counts.hops:
+def summary(store: Path, since_s: float) -> str:
+    """How much was recorded since then, and what to type next. Reading it brings the store up to date."""
+    Store(store).drain()
+    count = hop_count = 0
+    if store.exists():  # whoever looked meanwhile has drained a part of it
+        with Store(store).reading() as con:
+            count, hop_count = queries.counted(con, Where(since_s=since_s))
+    if not hop_count:
         return (
             "hopbudget: no model call was seen (openai, anthropic and litellm clients are); see hopbudget trace --help"
         )
     where = "" if store == Path("traces.duckdb").absolute() else f" {_short(store)}"
-    trajectories = plural(counts.trajectories, "trajectory", "trajectories")
-    hops = plural(counts.hops, "hop", "hops")
+    trajectories = plural(count, "trajectory", "trajectories")
+    hops = plural(hop_count, "hop", "hops")
     return f"hopbudget: {trajectories}, {hops} recorded; next: hopbudget report{where}"
 
 

@@ -4,7 +4,9 @@ DuckDB lets one process write or many read, so every opening is short and waits 
 first, then open, check for what is known, insert, commit, close.
 """
 
+import os
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +20,7 @@ from hopbudget.errors import Exit, UserError
 from hopbudget.store import schema, spool
 from hopbudget.store.batch import Counts, Part, Ready, make_ready
 from hopbudget.store.growing import due, insert_new, settle
+from hopbudget.store.instances import Instance
 
 if TYPE_CHECKING:
     from hopbudget.store.accounts import Account
@@ -29,16 +32,6 @@ Progress = Callable[[str, int, int], None]
 """Called with a name, what is done and what there is in all: bytes for an import, files for a drain."""
 
 PATIENCE_S: Final = 120.0
-_WRITE_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
-    "memory_limit": "80MB",
-    "threads": 1,
-}
-_STRAIGHT: Final = ("SET checkpoint_threshold = '1KB'", "SET auto_checkpoint_skip_wal_threshold = 0")
-"""A commit goes straight into the file: what is in the log would only be written again at the closing that follows."""
-_READ_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {"memory_limit": "1GB"}
-_ROW_GROUP: Final = 6_144
-"""Each closing writes the last group of every table anew, so small groups keep the time with the lock short and even:
-a transaction takes a half to a quarter of what it takes with DuckDB's usual 122,880 rows."""
 MOST_SPANS: Final = 20_000
 """Half as many again would bring the two processes of an import near 300 MB."""
 _FEWEST_SPANS: Final = 5_000
@@ -47,6 +40,8 @@ _SHORT_S: Final = 0.2
 _LONG_S: Final = 0.35
 """A time with the lock after which the next transaction is made larger, or smaller."""
 _UNWRITABLE: Final = ("could not write", "no space left", "failed to commit", "input/output error")
+_ERRNO: Final = re.compile(r'"errno":"(\d+)"')
+"""In some of DuckDB's errors the system's is a part of a longer text."""
 _LOCKED: Final = ("could not set lock", "conflicting lock", "used by another process")
 
 _guards: dict[Path, threading.RLock] = {}
@@ -64,7 +59,6 @@ class Store:
         self._patience_s = patience_s
         self._guard = _guard(path.resolve()) if path else threading.RLock()
         self._memory: duckdb.DuckDBPyConnection | None = None
-        self._writer: duckdb.DuckDBPyConnection | None = None
 
     @property
     def spool(self) -> Path | None:
@@ -125,23 +119,18 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection for reading. While it is open nobody can write, so only fetch inside, and compute after."""
+        if self.path and not self.path.exists():
+            raise UserError(f"There is no store at {self.path}. Trace or import something first.")
         with self._guard:
-            if self.path is None:
-                yield self._in_memory()
-                return
-            if not self.path.exists():
-                raise UserError(f"There is no store at {self.path}. Trace or import something first.")
-            con = self._connect(read_only=True)
-            try:
+            with self._opened(read_only=True) as con:
                 behind = schema.version(con, self.name) < schema.VERSION
-                if behind:
-                    con.close()
-                    with self.writing():
-                        pass
-                    con = self._connect(read_only=True)
-                yield con
-            finally:
-                con.close()
+                if not behind:
+                    yield con
+            if behind:
+                with self.writing():
+                    pass
+                with self._opened(read_only=True) as con:
+                    yield con
 
     @contextmanager
     def writing(
@@ -152,32 +141,21 @@ class Store:
         `after_commit` runs when all is stored and the lock is still held. Where nothing is to be removed, say so: it
         is cheaper.
         """
-        with self._guard:
-            con = self._in_memory() if self.path is None else self._connect(read_only=False)
+        left = "Nothing that was stored or waits in the spool is lost"
+        with self._guard, self._opened(read_only=False) as con, needs_room(self.name, left):
+            schema.use_room_again(con, wanted=removes)
+            at = schema.version(con, self.name)
+            con.begin()
             try:
-                schema.use_room_again(con, wanted=removes)
-                con.begin()
-                try:
-                    schema.migrate(con, self.name)
-                    yield con
-                except BaseException:
-                    with suppress(duckdb.Error):  # it is over already where the disk is full
-                        con.rollback()
-                    raise
-                con.commit()
-                if after_commit:
-                    after_commit()
-            except duckdb.Error as error:
-                if not _is_unwritable(error):
-                    raise
-                raise UserError(
-                    f"{self.name} can't be written: {_last_part(error)}. Nothing that was stored or waits in the spool "
-                    "is lost: make room, then try again.",
-                    Exit.ENVIRONMENT,
-                ) from error
-            finally:
-                if self.path is not None:
-                    self._let_go(con)
+                schema.migrate(con, at)
+                yield con
+            except BaseException:
+                with suppress(duckdb.Error):  # it is over already where the disk is full
+                    con.rollback()
+                raise
+            con.commit()
+            if after_commit:
+                after_commit()
 
     def write(self, parts: list[Part]) -> Counts:
         """Store the spans of these parts that are not stored yet, and book what the parts say, in one transaction."""
@@ -208,49 +186,42 @@ class Store:
     def _in_memory(self) -> duckdb.DuckDBPyConnection:
         if self._memory is None:
             self._memory = duckdb.connect(":memory:")
-            schema.migrate(self._memory, self.name)
+            schema.migrate(self._memory, 0)
         return self._memory
 
-    def _attach(self) -> duckdb.DuckDBPyConnection:
-        """Open the file to write. What opens it is kept: making that costs more than the file."""
-        con = self._writer = self._writer or _new_writer()
-        quoted = str(self.path).replace("'", "''")
-        con.execute(f"ATTACH '{quoted}' AS store (ROW_GROUP_SIZE {_ROW_GROUP})")
-        con.execute("USE store")
-        return con
-
-    def _let_go(self, con: duckdb.DuckDBPyConnection) -> None:
+    @contextmanager
+    def _opened(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+        if self.path is None:
+            yield self._in_memory()
+            return
+        instance, con = self._open(self.path, read_only=read_only)
         try:
-            con.execute("USE memory")
-            con.execute("DETACH store")
-        except duckdb.Error:  # a fatal error, such as a full disk, ends the whole instance
-            self._writer = None
-            con.close()
+            yield con
+        finally:
+            instance.close(con, self.path)
 
-    def _connect(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
-        assert self.path is not None
+    def _open(self, path: Path, *, read_only: bool) -> tuple[Instance, duckdb.DuckDBPyConnection]:
+        """Wait for whoever has the file open, for as long as patience lasts."""
         give_up_at = time.monotonic() + self._patience_s
         wait_s = 0.002
         while True:
-            identity = _identity(self.path)
+            instance, identity = Instance.of(path, read_only=read_only), _identity(path)
             con = failed = None
             try:
-                con = duckdb.connect(self.path, read_only=True, config=_READ_CONFIG) if read_only else self._attach()
+                con = instance.open(path)
             except duckdb.Error as error:
                 failed = error
             # A file that its compacted form replaced meanwhile may have been read with the log of the new one.
-            replaced = identity is not None and _identity(self.path) != identity
+            replaced = identity is not None and _identity(path) != identity
             if con and not replaced:
-                return con
-            if con and read_only:
-                con.close()
-            elif con:
-                self._let_go(con)
+                return instance, con
+            if con:
+                instance.close(con, path)
             if failed and not (replaced or is_lock(failed)):
-                raise _explained(failed, self.path) from failed
+                raise _explained(failed, path) from failed
             if time.monotonic() > give_up_at:
                 raise UserError(
-                    f"{self.path} has been held open by another program for {self._patience_s:.0f} s: {failed}. "
+                    f"{path} has been held open by another program for {self._patience_s:.0f} s: {failed}. "
                     "Close that program.",
                     Exit.ENVIRONMENT,
                 ) from failed
@@ -261,14 +232,6 @@ class Store:
 def _guard(path: Path) -> threading.RLock:
     with _guards_lock:
         return _guards.setdefault(path, threading.RLock())
-
-
-def _new_writer() -> duckdb.DuckDBPyConnection:
-    con = duckdb.connect(":memory:", config=_WRITE_CONFIG)
-    for setting in _STRAIGHT:
-        with suppress(duckdb.CatalogException):  # older DuckDB does not know it
-            con.execute(setting)
-    return con
 
 
 def is_lock(error: duckdb.Error) -> bool:
@@ -286,14 +249,20 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _is_unwritable(error: duckdb.Error) -> bool:
-    text = str(error).lower()
-    return any(words in text for words in _UNWRITABLE)
-
-
-def _last_part(error: duckdb.Error) -> str:
-    """What the system said, without what it was said of."""
-    return str(error).splitlines()[0].rpartition(": ")[2].rstrip(".")
+@contextmanager
+def needs_room(what: str, left: str) -> Iterator[None]:
+    """UserError where DuckDB has no room to write `what`; `left` says how things stand then."""
+    try:
+        yield
+    except duckdb.Error as error:
+        text = str(error)
+        if not any(words in text.lower() for words in _UNWRITABLE):
+            raise
+        number = _ERRNO.search(text)
+        reason = os.strerror(int(number[1])) if number else text.splitlines()[0].rpartition(": ")[2].rstrip(".")
+        raise UserError(
+            f"{what} can't be written: {reason}. {left}: make room, then try again.", Exit.ENVIRONMENT
+        ) from error
 
 
 def _explained(error: duckdb.Error, path: Path) -> UserError:

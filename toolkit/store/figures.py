@@ -170,7 +170,8 @@ def stalled(con: duckdb.DuckDBPyConnection, where: Where, most: int) -> list[dic
         f"FROM {source.sql} AND len(h.itl_us) > 0 ORDER BY us DESC, h.span_id LIMIT ?) "
         "SELECT h.trace_id, h.root_span_id, h.span_id, h.hop, h.model, h.visit, h.outcome, h.started_at, "
         "us / 1e6 AS longest_s, list_position(h.itl_us, us) AS after_chunk, h.ttft_s, h.tpot_s, h.duration_s, "
-        "h.output_tokens FROM hops h JOIN longest USING (trace_id, root_span_id, span_id) ORDER BY us DESC, span_id",
+        "h.output_tokens, h.output_tokens_source "
+        "FROM hops h JOIN longest USING (trace_id, root_span_id, span_id) ORDER BY us DESC, span_id",
         [*source.parameters, most],
     )
     names = [column[0] for column in cursor.description or ()]

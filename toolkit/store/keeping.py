@@ -17,7 +17,8 @@ import duckdb
 
 from hopbudget.errors import Exit, UserError
 from hopbudget.store import schema
-from hopbudget.store.duck import Store
+from hopbudget.store.duck import Store, needs_room
+from hopbudget.store.instances import ROW_GROUP
 from hopbudget.store.narrow import Condition
 
 TABLES: Final[tuple[str, ...]] = ("spans", "trajectories", "hops", "works")
@@ -26,7 +27,6 @@ BATCH: Final = 2_000
 """Traces removed in one transaction."""
 _TURN_S: Final = 0.06
 """Somebody who waits for the file looks again within this time."""
-_ROW_GROUP: Final = 6_144
 _US: Final = 1e6
 _ATTEMPTS: Final = 5
 
@@ -108,7 +108,9 @@ def compact(store: Store, pause: Callable[[float], None] = time.sleep) -> tuple[
             with store.reading() as con:
                 if _log(path).exists():
                     continue
-                _written_anew(con, path).replace(path)
+                with needs_room(f"{path}, anew,", "It is as it was"):
+                    fresh = _written_anew(con, path)
+                fresh.replace(path)
                 # Who opened the old file just before is refused it while this lock lasts, and looks again.
                 pause(2 * _TURN_S)
                 return before, path.stat().st_size
@@ -138,7 +140,7 @@ def _written_anew(con: duckdb.DuckDBPyConnection, path: Path) -> Path:
     fresh = path.with_name(f"{path.name}.{os.getpid()}.compact")
     ((name,),) = con.execute("SELECT current_database()").fetchall()
     try:
-        con.execute(f"ATTACH {_quoted(str(fresh))} AS fresh_one (READ_WRITE, ROW_GROUP_SIZE {_ROW_GROUP})")
+        con.execute(f"ATTACH {_quoted(str(fresh))} AS fresh_one (READ_WRITE, ROW_GROUP_SIZE {ROW_GROUP})")
         try:
             con.execute(f'COPY FROM DATABASE "{name.replace(chr(34), chr(34) * 2)}" TO fresh_one')
         finally:
@@ -174,7 +176,7 @@ def export(store: Store, folder: Path, tables: Sequence[str] = EXPORTED) -> Iter
         for table in tables:
             target = folder / table / f"day={day.isoformat()}" / f"{table}.parquet"
             target.parent.mkdir(parents=True, exist_ok=True)
-            with store.reading() as con:
+            with store.reading() as con, needs_room(str(target), "The files before it are whole"):
                 rows = _export_day(con, table, day, target)
             yield target, rows
 

@@ -12,6 +12,7 @@ from hopbudget.store.reports import report, report_by
 __all__ = [
     "Where",
     "check",
+    "counted",
     "drops",
     "profile",
     "report",
@@ -43,6 +44,14 @@ def workloads(con: duckdb.DuckDBPyConnection, where: Where | None = None) -> lis
     ).fetchall()
     rooted = [(workload, n) for workload, n, whole in found if whole]
     return rooted or [(workload, n) for workload, n, _ in found]
+
+
+def counted(con: duckdb.DuckDBPyConnection, where: Where) -> tuple[int, int]:
+    """How many trajectories the filter leaves, and how many hops they have in all."""
+    chosen = condition(where)
+    sql = f"SELECT count(*), coalesce(sum(hop_count), 0)::BIGINT FROM trajectories t WHERE {chosen.sql}"
+    ((trajectories, hops),) = con.execute(sql, chosen.parameters).fetchall()
+    return trajectories, hops
 
 
 class Started(NamedTuple):

@@ -17,6 +17,8 @@ QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 _LEVELS: Final = f"[{', '.join(map(str, QUANTILES.values()))}]"
 _CAME_OUT: Final = "outcome IN ('ok', 'truncated')"
 _HOP_TIMES: Final = ("duration_s", "ttft_s", "tpot_s")
+_BY_CHUNKS: Final = f"count(tpot_s) FILTER ({_CAME_OUT} AND output_tokens_source = 'chunks')"
+"""Of how many the TPOT is a time by chunk: N was counted in chunks, and a chunk may hold several tokens."""
 _ALL: Final = Condition("''", [])
 
 
@@ -94,13 +96,13 @@ def _grouped(
 
 
 def _fill_hops(ask: _Asking, groups: dict[str, Numbers]) -> None:
-    for name, n, first_token_s, writing_s, unsplit_s, *found in ask.rows(
-        "SELECT g, count(*), coalesce(sum(ttft_s) FILTER (complete), 0), "
+    for name, n, by_chunks, first_token_s, writing_s, unsplit_s, *found in ask.rows(
+        f"SELECT g, count(*), {_BY_CHUNKS}, coalesce(sum(ttft_s) FILTER (complete), 0), "
         "coalesce(sum(duration_s - ttft_s) FILTER (complete), 0), "
         "coalesce(sum(duration_s) FILTER (complete AND ttft_s IS NULL), 0), "
         f"{_asked(_HOP_TIMES, _CAME_OUT)} FROM h GROUP BY g"
     ):
-        groups[name]["hops"] = n
+        groups[name] |= {"hops": n, "tpot_by_chunks": by_chunks}
         split = {"first_token_s": first_token_s, "writing_s": writing_s, "hop_unsplit_s": unsplit_s}
         groups[name]["time_split"] |= split
         groups[name]["hop_s"], groups[name]["ttft_s"], groups[name]["tpot_s"] = _answered(found)
@@ -117,18 +119,19 @@ def _fill_hops_by_name(ask: _Asking, groups: dict[str, Numbers]) -> None:
         outcomes = groups[name]["outcomes"]
         outcomes[outcome] = outcomes.get(outcome, 0) + n
     begins: dict[tuple[str, str], float] = {}
-    for name, hop, begins_s, *found in ask.rows(
-        f"SELECT g, hop, avg(start_s), {_asked(_HOP_TIMES)} FROM n WHERE {_CAME_OUT} GROUP BY g, hop"
+    for name, hop, begins_s, by_chunks, *found in ask.rows(
+        f"SELECT g, hop, avg(start_s), {_BY_CHUNKS}, {_asked(_HOP_TIMES)} FROM n WHERE {_CAME_OUT} GROUP BY g, hop"
     ):
         begins[name, hop] = begins_s
-        rows[name, hop] |= dict(zip(_HOP_TIMES, _answered(found), strict=True))
+        rows[name, hop] |= dict(zip(_HOP_TIMES, _answered(found), strict=True)) | {"tpot_by_chunks": by_chunks}
     # In the order in which a trajectory comes to them.
     for name, hop in sorted(rows, key=lambda key: (begins.get(key, math.inf), key)):
         groups[name]["by_hop"].append(rows[name, hop])
 
 
 def _hop_row(hop: str) -> Numbers:
-    return {"hop": hop, "n": 0} | {name: _quantiles(0, None) for name in _HOP_TIMES} | {"outcomes": {}}
+    times = {name: _quantiles(0, None) for name in _HOP_TIMES}
+    return {"hop": hop, "n": 0} | times | {"tpot_by_chunks": 0, "outcomes": {}}
 
 
 def _asked(columns: Sequence[str], condition: str | None = None) -> str:
@@ -154,6 +157,7 @@ def _empty() -> Numbers:
         "outcomes": {},
         "trajectory_outcomes": {},
         **{name: _quantiles(0, None) for name in times},
+        "tpot_by_chunks": 0,
         "work_share": None,
         "time_split": {"first_token_s": 0.0, "writing_s": 0.0, "hop_unsplit_s": 0.0, "work_s": 0.0},
         "by_hop": [],
