@@ -33,16 +33,21 @@ T = TypeVar("T")
 
 _LIBRARIES: Final = {"openai": "CHAT", "anthropic": "MESSAGES"}
 """What a library's streams are in, should one end before its first chunk."""
+_OF_STAGES: Final = (v.OUTCOME, v.LIMIT_HIT)
+"""What is said of a hop whose calls are those of the hops inside it."""
 
 
 class HopBlock(Block):
     """An open hop. It ends with its body, or with the stream that the body handed on.
 
     Without a name it is a client's own, opened for one request; the reader of the records then names it by what is
-    around it.
+    around it. A hop in whose body others run is no call unless it makes one itself: what it hands on may be theirs.
     """
 
-    __slots__ = ("body_left", "calls", "lag", "lag_s", "own", "span_name", "tracer", "visits", "yields")
+    __slots__ = (
+        "around", "body_left", "calls", "heard", "holds", "inside", "lag", "lag_s", "own", "span_name", "tracer",
+        "twice", "visits", "yields",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -81,6 +86,20 @@ class HopBlock(Block):
         self.yields: Call | None = None
         self.calls: list[Call] = []
         self.visits = [Visit(self.span, self.started_ns)]
+        self.inside = 0
+        """Hops that are open in its body."""
+        self.holds = False
+        """Whether there ever were any."""
+        self.heard: str | None = None
+        """The id of the last reply that one of them had."""
+        self.twice = False
+        """Whether its stream or reply is that of a hop in its body."""
+        self.around: HopBlock | None = None
+        above = self.parent.get(scope.PLACE) if name is not None else None
+        if isinstance(above, HopBlock) and above.name is not None:
+            self.around = above
+            above.inside += 1
+            above.holds = True
         if self.trajectory is not None:
             self.trajectory.open_hops += 1
 
@@ -214,8 +233,10 @@ class HopBlock(Block):
         streams = is_stream(result)
         if self.follows and not self.calls and not self.visits[-1].of_client and self.visits[-1].reply is None:
             if streams:
+                self.twice = self.inside > 0
                 result = self.watch_stream(result)
             elif result is not None and (reply := readers.read_reply(result)) is not None:
+                self.twice = reply.id is not None and reply.id == self.heard
                 self.watch_reply(reply)
             elif result is not None and managers.waits(result, self):
                 return result
@@ -254,6 +275,7 @@ class HopBlock(Block):
             return
         if self.yields is None:
             self.yields = Call(self, self.visits[-1], whole=False)
+            self.twice = self.inside > 0
         self.yields.chunk(item, asked_ns, now_ns)
         self.yields.visit.streamed = self.yields.clock.known
 
@@ -279,6 +301,11 @@ class HopBlock(Block):
         if self.guard is not None:
             self.guard.ended(visit)
         attributes = visit.attributes()
+        only_holds = self.holds and len(self.visits) == 1 and (self.twice or not visit.seen)
+        if only_holds:
+            attributes = {v.HOLDS_HOPS: True, **{key: attributes[key] for key in _OF_STAGES if key in attributes}}
+        if self.around is not None:
+            self.around.heard = self.heard if visit.reply is None else visit.reply.id
         if self.lag is not None:
             self.lag.look(self)
             if self.lag_s is not None:
@@ -290,7 +317,7 @@ class HopBlock(Block):
         if self.trajectory is not None:
             self.trajectory.last_outcome = visit.outcome
         meters = instruments()
-        sampled = meters is not None and visit.span.is_recording()
+        sampled = meters is not None and not only_holds and visit.span.is_recording()
         finish_span(visit.span, attributes, visit.outcome, visit.error, self.anchor_ns + visit.end_ns)
         if meters is not None and sampled:
             accounted = self.trajectory.accounted if self.trajectory is not None else {}
@@ -315,6 +342,9 @@ class HopBlock(Block):
             self.lag.closed(self)
         # Calls hold the hop: without this the garbage collector would have to see to each.
         self.calls, self.yields = [], None
+        if self.around is not None:
+            self.around.inside -= 1
+            self.around = None
         if self.trajectory is not None:
             self.trajectory.open_hops -= 1
 

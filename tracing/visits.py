@@ -63,7 +63,12 @@ class Visit:
     @property
     def used(self) -> bool:
         """Whether a call was seen, or what came of one."""
-        return self.issued or self.outcome is not None or self.clock is not None or self.reply is not None
+        return self.outcome is not None or self.seen
+
+    @property
+    def seen(self) -> bool:
+        """Whether a call was seen."""
+        return self.issued or self.clock is not None or self.reply is not None
 
     @property
     def of_client(self) -> bool:

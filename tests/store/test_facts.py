@@ -77,6 +77,11 @@ def test_a_hop_alone_is_its_own_trajectory(make: Any) -> None:
     assert (one(facts).hop_count, one(facts).work_s, hop(facts).hop) == (1, 0.0, "chat")
 
 
+def test_a_hop_of_ours_alone_is_a_workload_of_its_name_where_its_service_has_none(make: Any) -> None:
+    facts = make.facts(make.chat("c", 5, 9, attributes=ours()), resource={"service.name": "unknown_service"})
+    assert one(facts).workload == "answer"
+
+
 def test_a_trace_about_something_else_holds_no_trajectory(make: Any) -> None:
     facts = make.facts(make.span("GET /", 0, 1, kind=2), make.span("SELECT", 0, 1, parent="GET /"))
     assert facts == Facts([], [], [])
@@ -127,6 +132,17 @@ def test_a_foreign_hop_is_named_by_the_nearest_stage_below_the_trajectory(make: 
         make.chat("flat", 9, 10, parent="lead"),
     )
     assert [row.hop for row in facts.hops] == ["writer", "chat"]
+
+
+def test_a_hop_whose_calls_are_those_of_hops_inside_it_is_a_stage_and_none_itself(make: Any) -> None:
+    facts = make.facts(
+        make.agent("lead", 0, 10),
+        make.chat("outer", 1, 8, parent="lead", attributes=ours(hop="plan", holds_hops=True)),
+        make.chat("inner", 2, 7, parent="outer", attributes=ours(hop="llm")),
+        make.chat("foreign", 7, 8, parent="outer"),
+    )
+    assert [(row.hop, row.duration_s) for row in facts.hops] == [("llm", 5), ("plan", 1)]
+    assert (one(facts).hop_count, one(facts).model_s, facts.works) == (2, 6, [])
 
 
 def test_our_own_name_goes_before_all(make: Any) -> None:

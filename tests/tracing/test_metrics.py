@@ -133,3 +133,10 @@ def test_a_meter_that_fails_is_counted_and_the_application_sees_nothing(
     assert scope.recorder_errors() == before + 1
     scope.setup.errors = before
     assert len(recorded.spans) == 1
+
+
+def test_what_only_holds_hops_is_not_counted_beside_them(recorded: Any, metered: Metered) -> None:
+    with hb.hop("plan"), hb.hop("llm"):
+        hb.watch({"id": "r-1", "choices": [{"message": {"content": "x"}}]})
+    (counted,) = metered.found()["hopbudget.hops"]
+    assert (counted.value, counted.attributes["hopbudget.hop"]) == (1, "llm")

@@ -164,7 +164,7 @@ ALL_TELLS: Final = (
     Tell("traceloop.span.kind", _TRACELOOP),
 )
 """Asked of every span, whatever its source: the first that knows the value says what it is."""
-OURS: Final = (Tell(v.PAUSE, {}, Kind.PAUSE), Tell(v.HOP, {}, Kind.HOP))
+OURS: Final = (Tell(v.PAUSE, {}, Kind.PAUSE), Tell(v.HOLDS_HOPS, {}, Kind.CHAIN), Tell(v.HOP, {}, Kind.HOP))
 """Asked before all others."""
 
 ALL_FIRST: Final = (

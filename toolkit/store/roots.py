@@ -37,7 +37,7 @@ def said(span: Span, shape: Shape, *, is_root: bool = True) -> Said:
     return Said(
         workload=(_named(span, shape) if is_root else None)
         or (None if service is not None and service.startswith(_NO_SERVICE) else service)
-        or (shapes.called(span.name) if is_root else None)
+        or (shapes.called(_own_name(span, shape)) if is_root else None)
         or "unknown",
         run=_words(attributes.get(v.RUN)) or _words(resource.get(v.RUN)) or _words(resource.get("service.version")),
         session=text(attributes, shape.session),
@@ -58,6 +58,11 @@ def _named(root: Span, shape: Shape) -> str | None:
         or shapes.called(text(attributes, shape.agent))
         or shapes.called(text(attributes, shape.workload))
     )
+
+
+def _own_name(root: Span, shape: Shape) -> str:
+    """Of a hop of ours that nothing is around, the hop's; else the span's."""
+    return (text(root.attributes, v.HOP) if shape.ours else None) or root.name
 
 
 def _sampling_ratio(span: Span, shape: Shape) -> float | None:

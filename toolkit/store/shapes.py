@@ -243,6 +243,8 @@ def stage_name(span: Span, shape: Shape) -> str | None:
 
     The `plan` of an agent carries that agent's name, so it goes first.
     """
+    if shape.ours:
+        return text(span.attributes, v.HOP)
     said = span.attributes.get(v.OPERATION)
     if said == _PLAN:
         return _PLAN
