@@ -107,14 +107,20 @@ class Limits:
             return (now_ns - due.at_ns + allowed_ns) / NANOSECONDS, allowed_ns / NANOSECONDS
         return (now_ns - place.issued_ns) / NANOSECONDS, self.completion_ns / NANOSECONDS
 
-    def reached(self, *, first_ns: float | None, length_ns: float) -> Limit | None:
-        """The limit that a whole call has gone beyond, whether or not it was held to it.
+    def reached(self, *, first_ns: float | None, stalled_ns: float | None, length_ns: float) -> Limit | None:
+        """The first limit that a whole call has gone beyond, whether or not it was held to it.
 
-        `first_ns`: the wait for the first token, None if the call does not stream; `length_ns`: the whole call.
+        `first_ns`: the wait for the first token, None if the call does not stream; `stalled_ns`: when a later token had
+        been waited for too long, None if none was; `length_ns`: the whole call. All since its issue.
         """
+        gone: list[tuple[float, Limit]] = []
         if first_ns is not None and first_ns > self.first_token_ns:
-            return FIRST_TOKEN
-        return COMPLETION if length_ns > self.completion_ns else None
+            gone.append((self.first_token_ns, FIRST_TOKEN))
+        if stalled_ns is not None:
+            gone.append((stalled_ns, STALL))
+        if length_ns > self.completion_ns:
+            gone.append((self.completion_ns, COMPLETION))
+        return min(gone, key=lambda limit: limit[0])[1] if gone else None
 
 
 def _ns(seconds: float | None) -> float:

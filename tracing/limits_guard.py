@@ -12,7 +12,7 @@ from hopbudget.tracing import scope
 from hopbudget.tracing import vocabulary as v
 from hopbudget.tracing.clock import NANOSECONDS
 from hopbudget.tracing.deadline import Deadline, current
-from hopbudget.tracing.limits import COMPLETION, DEADLINE, NEVER_NS, STALL, Due, Place
+from hopbudget.tracing.limits import COMPLETION, DEADLINE, NEVER_NS, Due, Place
 from hopbudget.tracing.limits_asked import NOTHING_ASKED, Asked, Rules
 from hopbudget.tracing.limits_errors import BLOCKED_S, DeadlineExceeded
 from hopbudget.tracing.limits_loop import NOBODY, LoopTimer, running_task
@@ -117,9 +117,6 @@ class Guard:
         """The stream has ended."""
         if call.wait is not None:
             call.wait.leave()
-        visit = call.visit
-        if visit.limit_hit is None and call.clock.longest_ns:
-            visit.limit_hit = STALL
 
     def ended(self, visit: "Visit") -> None:
         """A visit of the hop has ended, and is about to be written."""
@@ -141,7 +138,8 @@ class Guard:
         first_ns = None if clock is None or clock.first_ns is None else clock.first_ns - visit.started_ns
         if visit.streamed and first_ns is None:
             first_ns = length_ns
-        visit.limit_hit = self.limits.reached(first_ns=first_ns, length_ns=length_ns)
+        stalled_ns = None if clock is None or clock.stalled_ns is None else clock.stalled_ns - visit.started_ns
+        visit.limit_hit = self.limits.reached(first_ns=first_ns, stalled_ns=stalled_ns, length_ns=length_ns)
         if visit.limit_hit is None and visit.started_ns < self.cap_ns < visit.end_ns:
             visit.limit_hit = COMPLETION
 

@@ -84,10 +84,10 @@ class StreamClock:
         "gaps",
         "held",
         "last_ns",
-        "longest_ns",
         "model",
         "patience_ns",
         "reasoned",
+        "stalled_ns",
         "summarised",
         "truncated",
         "usage",
@@ -116,8 +116,9 @@ class StreamClock:
         self._thought_at = 0
         self.waited_ns = 0
         self.patience_ns = ENDLESS_NS
-        """Waits for a token after the first that are longer are kept in `longest_ns`."""
-        self.longest_ns = 0
+        """How long a token after the first may be waited for."""
+        self.stalled_ns: int | None = None
+        """When one had first been waited for so long."""
         self.coalesced = 0
         """Gaps under `READY_NS`: both chunks came in one read."""
         self.held = 0
@@ -177,7 +178,7 @@ class StreamClock:
         elif waited_ns < READY_NS:
             self.held += 1
         elif waited_ns > self.patience_ns:
-            self._waited_long(waited_ns)
+            self._waited_long(waited_ns, now_ns)
         recent = self._recent
         recent.append(gap_us)
         if len(recent) >= BLOCK:
@@ -194,7 +195,7 @@ class StreamClock:
         before = self.chunks
         quiet_ns = self.quiet_ns + now_ns - asked_ns
         if before and quiet_ns > self.patience_ns:
-            self._waited_long(quiet_ns)
+            self._waited_long(quiet_ns, now_ns)
         if self._events is None and self._quick is _read_whole and self._on_the_wire(chunk):
             self._events = EventParser()
         if self._events is None:
@@ -204,9 +205,9 @@ class StreamClock:
         if self.chunks == before:
             self._quiet_ns, self._quiet_at = quiet_ns, before
 
-    def _waited_long(self, waited_ns: int) -> None:
-        if not self.complete and waited_ns > self.longest_ns:
-            self.longest_ns = waited_ns
+    def _waited_long(self, waited_ns: int, now_ns: int) -> None:
+        if not self.complete and self.stalled_ns is None:
+            self.stalled_ns = now_ns - waited_ns + self.patience_ns
 
     def _on_the_wire(self, chunk: object) -> bool:
         """Whether the chunks are bytes or lines of an event stream, whose events are what is to be read."""

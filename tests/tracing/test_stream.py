@@ -264,7 +264,7 @@ def test_a_stream_is_timed_alike_whichever_way_its_chunks_are_read(
         clock.finished()
     for fact in (
         "began_ns", "first_ns", "answer_ns", "last_ns", "pulled_ns", "chunks", "bare_chunks", "coalesced", "held",
-        "longest_ns", "consumer_ns", "quiet_ns", "thinking", "reasoned", "complete", "finish", "model",
+        "stalled_ns", "consumer_ns", "quiet_ns", "thinking", "reasoned", "complete", "finish", "model",
     ):  # fmt: skip
         assert getattr(objects, fact) == getattr(dicts, fact), fact
     assert objects.gaps.encode() == dicts.gaps.encode()

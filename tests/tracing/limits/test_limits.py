@@ -70,12 +70,24 @@ def test_the_limit_tells_the_seconds_on_its_own_clock() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first_s", "length_s", "limit"),
-    [(0.7, 9, None), (0.9, 9, "first_token"), (0.7, 11, "completion"), (None, 11, "completion"), (None, 1, None)],
+    ("first_s", "stalled_s", "length_s", "limit"),
+    [
+        (0.7, None, 9, None),
+        (0.9, None, 9, "first_token"),
+        (0.7, None, 11, "completion"),
+        (None, None, 11, "completion"),
+        (None, None, 1, None),
+        (0.7, 5, 9, "stall"),
+        (0.9, 5, 11, "first_token"),
+        (0.7, 5, 11, "stall"),
+        (0.7, 10.5, 11, "completion"),
+    ],
 )
-def test_a_call_that_was_let_go_on_tells_what_it_went_beyond(first_s: float, length_s: float, limit: str) -> None:
-    first_ns = None if first_s is None else first_s * 1e9
-    assert LIMITS.reached(first_ns=first_ns, length_ns=length_s * 1e9) == limit
+def test_a_call_that_was_let_go_on_tells_what_it_went_beyond_first(
+    first_s: float | None, stalled_s: float | None, length_s: float, limit: str | None
+) -> None:
+    first_ns, stalled_ns = (None if seconds is None else seconds * 1e9 for seconds in (first_s, stalled_s))
+    assert LIMITS.reached(first_ns=first_ns, stalled_ns=stalled_ns, length_ns=length_s * 1e9) == limit
 
 
 ns = st.integers(0, 10**12)

@@ -33,7 +33,7 @@ def test_a_token_that_came_late_came(open_stream: Any, chunk: Any, recorded: Any
         pieces = list(hb.watch(open_stream([(900, chunk("a")), (1900, chunk("b")), (1901, chunk(finish="stop"))])))
     assert len(pieces) == 3
     found = recorded.attributes()
-    assert (found["hopbudget.outcome"], found["hopbudget.limit_hit"]) == ("ok", "stall")
+    assert (found["hopbudget.outcome"], found["hopbudget.limit_hit"]) == ("ok", "first_token")
 
 
 def test_empty_chunks_feed_no_limit(time: Any, open_stream: Any, chunk: Any) -> None:
