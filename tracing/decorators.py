@@ -298,8 +298,9 @@ def trajectory(
 
     `deadline_s`: seconds it may take, pauses not counted; `plan`: the plan file that knows how its hops go. `enforce`:
     `observe` records, and interferes with nothing; `deadline` holds the deadline and the limits of the hops; `abort`
-    also gives up where the plan says that it pays. `max_steps`: the most hops it makes. What is not said here is taken
-    from the environment, `hopbudget.toml` and the plan. Raises TypeError or ValueError for a value that is none.
+    also gives up where the plan says that it pays. `max_steps`: the most hops it makes, which is counted on and not
+    held. What is not said here is taken from the environment, `hopbudget.toml` and the plan. Raises TypeError or
+    ValueError for a value that is none.
     """
     _named(name, "trajectory")
     if (deadline_s, plan, enforce, max_steps) != (None, None, None, None):

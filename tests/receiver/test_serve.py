@@ -104,6 +104,15 @@ def test_a_host_that_others_reach_needs_a_token(capsys: pytest.CaptureFixture[st
     assert "HOPBUDGET_TOKEN" in capsys.readouterr().err
 
 
+def test_a_store_that_it_could_not_fill_is_refused_before_anything_is_acknowledged(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    store = tmp_path / "traces.duckdb"
+    store.write_text("no database")
+    assert cli.run(["serve", "--port", "0", "--store", str(store)]) == 2
+    assert "is not a DuckDB file" in capsys.readouterr().err
+
+
 def test_a_token_from_the_environment_is_asked_for(tmp_path: Path) -> None:
     with served(tmp_path / "s.duckdb", HOPBUDGET_TOKEN="right") as (url, _):
         assert send(url, request(span())) == 401

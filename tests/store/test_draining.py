@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from hopbudget.errors import UserError
-from hopbudget.store import queries, spool
+from hopbudget.store import duck, queries, spool
 from hopbudget.store.duck import Store
 from hopbudget.store.spool import Spool, spool_folder
 
@@ -160,6 +160,22 @@ def test_a_program_that_never_lets_go_is_named_in_the_end(make: Any, store: Stor
     with pytest.raises(UserError, match=f"PID {holder.pid}"), impatient.reading():
         pass
     end(holder)
+
+
+def test_who_waits_long_for_another_program_is_told_for_which(
+    make: Any, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    fill(make, store, "t1")
+    store.drain()
+    assert store.path
+    monkeypatch.setattr(duck, "_SILENT_S", 0.0)
+    holder = start("hold", store.path)
+    assert holder.stdout and holder.stdout.readline() == "open\n"
+    with pytest.raises(UserError), Store(store.path, patience_s=0.05).reading():
+        pass
+    end(holder)
+    said = f"hopbudget: {store.path} is held open by another program (PID {holder.pid}); waiting for it\n"
+    assert capsys.readouterr().err == said
 
 
 # --- several processes ---------------------------------------------------------------------------------------

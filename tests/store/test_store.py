@@ -14,6 +14,7 @@ from hopbudget.errors import Exit, UserError
 from hopbudget.store.batch import Part, make_ready
 from hopbudget.store.duck import Store
 from hopbudget.store.importing import find_files
+from hopbudget.store.open import check_fillable
 
 
 def counts(store: Store, rows: Any) -> list[int]:
@@ -271,6 +272,27 @@ def test_somebody_elses_duckdb_file_is_refused_and_left_alone(
         store.import_paths([make.file(tmp_path / "a.jsonl", make.run("t1"))])
     with duckdb.connect(store.path) as con:
         assert con.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [(table,)]
+
+
+def test_a_store_that_lost_a_table_is_called_damaged(make: Any, store: Store, tmp_path: Path) -> None:
+    store.import_paths([make.file(tmp_path / "a.jsonl", make.run("t1"))])
+    assert store.path
+    with duckdb.connect(store.path) as con:
+        con.execute("DROP VIEW gaps; DROP TABLE hops")
+    with (
+        pytest.raises(UserError, match=r"damaged, or another program changed its tables: .*hops"),
+        store.reading() as con,
+    ):
+        con.execute("SELECT count(*) FROM hops")
+
+
+def test_what_can_not_be_recorded_into_is_told_beforehand(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="nowhere does not exist"):
+        check_fillable(tmp_path / "nowhere" / "traces.duckdb")
+    (tmp_path / "other.duckdb").write_text("no database")
+    with pytest.raises(UserError, match="not a DuckDB file"):
+        check_fillable(tmp_path / "other.duckdb")
+    check_fillable(tmp_path / "new.duckdb")
 
 
 def test_a_folder_that_is_not_there_is_named(make: Any, tmp_path: Path) -> None:

@@ -266,10 +266,10 @@ def test_a_file_that_is_no_store_is_noticed_before_the_program_runs(tmp_path: Pa
 
 
 def test_a_place_where_nothing_can_be_written_is_noticed_before_the_program_runs(tmp_path: Path) -> None:
-    ran, wall = tmp_path / "ran", tmp_path / "wall"
-    wall.write_text("a file, not a folder")
+    ran, store = tmp_path / "ran", tmp_path / "t.duckdb"
+    (tmp_path / "t.duckdb.spool").write_text("a file, not a folder")
     with pytest.raises(UserError, match="Nothing can be recorded beside"):
-        launching.trace_command([sys.executable, "-c", f"open({str(ran)!r}, 'w')"], wall / "t.duckdb", None)
+        launching.trace_command([sys.executable, "-c", f"open({str(ran)!r}, 'w')"], store, None)
     assert not ran.exists()
 
 

@@ -12,6 +12,7 @@ from hopbudget.receiver.application import Rules, application
 from hopbudget.receiver.draining import Drainer
 from hopbudget.store.batch import Counts
 from hopbudget.store.duck import Store
+from hopbudget.store.open import check_fillable
 from hopbudget.store.spool import Pending, Spool, files, spool_folder
 
 SHUTDOWN_S: Final = 5
@@ -63,6 +64,7 @@ def serve(
         raise UserError(
             f"Others can reach {host}, so the receiver needs a token there: set HOPBUDGET_TOKEN, or stay on 127.0.0.1."
         )
+    check_fillable(store)
     account = Account()
     folder = SpoolFolder(store)
     target = Store(store)

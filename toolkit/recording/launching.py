@@ -28,6 +28,7 @@ from hopbudget.recording.export import SpoolProcessor
 from hopbudget.store import queries
 from hopbudget.store.duck import Store
 from hopbudget.store.narrow import Where
+from hopbudget.store.open import check_fillable
 from hopbudget.store.spool import spool_folder
 from hopbudget.tracing import propagate
 from hopbudget.tracing import vocabulary as v
@@ -55,7 +56,7 @@ def trace_command(command: Sequence[str], store: Path, trajectory: str | None) -
     if found is None:
         raise UserError(f"no command {program[0]!r} here; give the program as you start it: -- python agent.py")
     store = store.absolute()
-    _check(store)
+    check_fillable(store)
     if trajectory is not None:
         program = with_trajectory(program, trajectory)
     name = name_of(command)
@@ -75,20 +76,6 @@ def trace_command(command: Sequence[str], store: Path, trajectory: str | None) -
     for line in (recorded, *never_ran(store, trajectory, began_s), *not_held(store, trajectory, name, run)):
         print(line, file=sys.stderr)  # noqa: T201
     return code
-
-
-def _check(store: Path) -> None:
-    """UserError where nothing could be recorded, before the program runs in vain."""
-    try:
-        spool_folder(store).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"Nothing can be recorded beside {store} ({error.strerror or error}). Name another place with --store.",
-            Exit.ENVIRONMENT,
-        ) from error
-    if store.exists():
-        with Store(store).reading():
-            pass
 
 
 def environment(base: Mapping[str, str], name: str, store: Path, trajectory: str | None) -> dict[str, str]:

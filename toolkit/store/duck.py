@@ -7,6 +7,7 @@ first, then open, check for what is known, insert, commit, close.
 import os
 import random
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,8 @@ Progress = Callable[[str, int, int], None]
 """Called with a name, what is done and what there is in all: bytes for an import, files for a drain."""
 
 PATIENCE_S: Final = 120.0
+_SILENT_S: Final = 5.0
+"""Who waits longer for the file is told for what."""
 MOST_SPANS: Final = 20_000
 """Half as many again would bring the two processes of an import near 300 MB."""
 _FEWEST_SPANS: Final = 5_000
@@ -42,6 +45,7 @@ _LONG_S: Final = 0.35
 _UNWRITABLE: Final = ("could not write", "no space left", "failed to commit", "input/output error")
 _ERRNO: Final = re.compile(r'"errno":"(\d+)"')
 """In some of DuckDB's errors the system's is a part of a longer text."""
+_HOLDER: Final = re.compile(r"PID \d+")
 _LOCKED: Final = ("could not set lock", "conflicting lock", "used by another process")
 
 _guards: dict[Path, threading.RLock] = {}
@@ -121,7 +125,7 @@ class Store:
         """A connection for reading. While it is open nobody can write, so only fetch inside, and compute after."""
         if self.path and not self.path.exists():
             raise UserError(f"There is no store at {self.path}. Trace or import something first.")
-        with self._guard:
+        with self._guard, _whole(self.name):
             with self._opened(read_only=True) as con:
                 behind = schema.version(con, self.name) < schema.VERSION
                 if not behind:
@@ -159,9 +163,9 @@ class Store:
 
     def write(self, parts: list[Part]) -> Counts:
         """Store the spans of these parts that are not stored yet, and book what the parts say, in one transaction."""
-        return self.put(make_ready(parts, time.time_ns()), parts)
+        return self.put(make_ready(parts, time.time_ns()), parts=parts)
 
-    def put(self, ready: Ready, parts: list[Part] | None = None) -> Counts:
+    def put(self, *ready: Ready, parts: list[Part] | None = None) -> Counts:
         """The same where the columns have been made already, of these parts' spans."""
         parts = given = parts or []
         with self.writing(lambda: _remove_files(given), removes=False) as con:
@@ -169,10 +173,12 @@ class Store:
             gone = _already_drained(con, parts)
             if gone:
                 parts = [part for part in parts if part not in gone]
-                ready = make_ready(parts, time.time_ns())
-            counts = insert_new(con, ready)
+                ready = (make_ready(parts, time.time_ns()),)
+            counts = Counts()
+            for one in ready:
+                counts.add(insert_new(con, one))
             _book(con, parts)
-        self._adapt(ready.given, time.perf_counter() - held_from)
+        self._adapt(sum(one.given for one in ready), time.perf_counter() - held_from)
         counts.files = sum(part.done is not None for part in parts)
         return counts
 
@@ -202,7 +208,7 @@ class Store:
 
     def _open(self, path: Path, *, read_only: bool) -> tuple[Instance, duckdb.DuckDBPyConnection]:
         """Wait for whoever has the file open, for as long as patience lasts."""
-        give_up_at = time.monotonic() + self._patience_s
+        began_at, told = time.monotonic(), False
         wait_s = 0.002
         while True:
             instance, identity = Instance.of(path, read_only=read_only), _identity(path)
@@ -219,14 +225,31 @@ class Store:
                 instance.close(con, path)
             if failed and not (replaced or is_lock(failed)):
                 raise _explained(failed, path) from failed
-            if time.monotonic() > give_up_at:
+            waited_s = time.monotonic() - began_at
+            if waited_s > self._patience_s:
                 raise UserError(
                     f"{path} has been held open by another program for {self._patience_s:.0f} s: {failed}. "
                     "Close that program.",
                     Exit.ENVIRONMENT,
                 ) from failed
+            if waited_s > _SILENT_S and not told:
+                told = True
+                holder = _HOLDER.search(str(failed))
+                by = f" ({holder[0]})" if holder else ""
+                sys.stderr.write(f"hopbudget: {path} is held open by another program{by}; waiting for it\n")
             time.sleep(wait_s * random.uniform(0.5, 1.0))  # so that those who wait don't wake together
             wait_s = min(wait_s * 1.5, 0.05)
+
+
+@contextmanager
+def _whole(name: str) -> Iterator[None]:
+    """UserError where a table or a column is not there that our own statements are about."""
+    try:
+        yield
+    except (duckdb.CatalogException, duckdb.BinderException) as error:
+        raise UserError(
+            f"{name} is damaged, or another program changed its tables: {str(error).splitlines()[0]}", Exit.ENVIRONMENT
+        ) from error
 
 
 def _guard(path: Path) -> threading.RLock:

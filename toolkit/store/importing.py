@@ -1,16 +1,16 @@
 """Import of files of spans: which files, decoded where, with what account of it."""
 
 import glob
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hopbudget.errors import Exit, UserError
-from hopbudget.store.batch import make_ready
 from hopbudget.store.framing import is_named_binary
 from hopbudget.store.intake import ImportResult, Rejection, batches, paused_gc
 from hopbudget.store.parquet import Columns, is_parquet
-from hopbudget.store.workers import Decoded, decoder, decoder_pays
+from hopbudget.store.workers import Decoded, decoder, decoder_pays, make_decoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,12 +44,11 @@ def import_paths(
     result = ImportResult()
     with paused_gc():
         for number, decoded in _by_file(store, files, columns) if note else _together(store, files, columns):
-            ready = decoded.ready
-            if ready.given or ready.counts.dropped_content:
-                result.add(store.put(ready))
+            if any(ready.given or ready.counts.dropped_content for ready in decoded.ready):
+                result.add(store.put(*decoded.ready))
             result.reject(decoded.rejected, decoded.rejected_count)
             if note:
-                note(files[number], ready.trace_ids)
+                note(files[number], [trace_id for ready in decoded.ready for trace_id in ready.trace_ids])
             if progress:
                 progress(files[number].name, sum(sizes[:number]) + decoded.read, sum(sizes))
     if progress and files:
@@ -76,7 +75,7 @@ def _decoded(store: "Store", files: Sequence[Path], columns: Columns | None) -> 
                 yield from running.batches(lambda: store.batch_spans)
                 return
     for batch in batches(files, lambda: store.batch_spans, columns or {}):
-        yield Decoded(make_ready([batch.part]), batch.rejected, batch.rejected_count, batch.file, batch.read)
+        yield make_decoded(batch)
 
 
 def find_files(paths: Sequence[str | Path]) -> list[Path]:
@@ -91,7 +90,8 @@ def find_files(paths: Sequence[str | Path]) -> list[Path]:
 def _files_of(given: str | Path) -> list[Path]:
     path = Path(given).expanduser()
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file() and file.name.endswith(_ENDINGS))
+        found = (Path(folder, name) for folder, _, names in os.walk(path) for name in names if name.endswith(_ENDINGS))
+        files = sorted(file for file in found if file.is_file())
         if not files:
             raise UserError(
                 f"No OTLP/JSON file, or other file of spans ({', '.join(_ENDINGS[::2])}, each also .gz) in {path}.",

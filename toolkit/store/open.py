@@ -1,5 +1,6 @@
 """What a reading command was given: a store, which is drained first, or files, which are read into memory."""
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,26 @@ def open_source(args: Sequence[str | Path], default: Path) -> Store:
     if len(args) > 1:
         raise UserError("Name one store, or OTLP files, but not both and not several stores.")
     return _stored(stores[0])
+
+
+def check_fillable(path: Path) -> None:
+    """UserError where nothing can be recorded into this store, told before it is tried in vain."""
+    if not path.parent.is_dir():
+        raise UserError(f"The folder {path.parent} does not exist, so no store can be there.")
+    folder = spool.spool_folder(path)
+    reason = ""
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+    if reason or not os.access(folder, os.W_OK):
+        raise UserError(
+            f"Nothing can be recorded beside {path} ({reason or 'not writable'}). Name another place with --store.",
+            Exit.ENVIRONMENT,
+        )
+    if path.exists():
+        with Store(path).reading():
+            pass
 
 
 def is_store(path: Path) -> bool:
