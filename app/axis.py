@@ -13,36 +13,27 @@ LOG_FROM_SPREAD: Final = 20.0
 _ROOM: Final = 0.12
 
 _STEPS: Final = (1.0, 2.0, 5.0)
-_CLOCK_STEPS_S: Final = (
-    10.0,
-    15.0,
-    30.0,
-    60.0,
-    120.0,
-    300.0,
-    600.0,
-    900.0,
-    1800.0,
-    3600.0,
-    7200.0,
-    14400.0,
-    28800.0,
-    86400.0,
-)
-_LOG_TICKS_S: Final = (10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0, 10800.0, 36000.0, 86400.0)
+_CLOCK_STEPS: Final = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0)
+_UNITS: Final = ((172_800.0, 86_400.0, "d"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s"))
+"""From how many seconds on an axis is in which unit: seconds of one, and its word."""
+_LOG_TICKS_S: Final = (10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0, 10800.0, 36000.0, 86400.0, 259200.0, 864000.0)
 
 # The same words as `units.seconds`, without figures that mean nothing on an axis.
 _LABEL: Final = (
     "datum.value == 0 ? '0' : abs(datum.value) < 0.001 ? format(datum.value * 1e6, '~r') + ' µs'"
     " : abs(datum.value) < 1 ? format(datum.value * 1000, '.3~r') + ' ms'"
     " : abs(datum.value) < 120 ? format(datum.value, '.3~r') + ' s'"
-    " : abs(datum.value) < 7200 ? format(datum.value / 60, '.3~r') + ' min'"
-    " : format(datum.value / 3600, '.3~r') + ' h'"
+    " : abs(datum.value) < 7200 && abs(datum.value) != 3600 ? format(datum.value / 60, '.3~r') + ' min'"
+    " : abs(datum.value) < 172800 ? format(datum.value / 3600, '.3~r') + ' h'"
+    " : format(datum.value / 86400, '.3~r') + ' d'"
 )
 
 
-def time_labels() -> str:
-    """The expression that turns an axis's seconds into words."""
+def time_labels(top_s: float = math.nan) -> str:
+    """The expression that turns an axis's seconds into words: in one unit where it is linear up to `top_s`."""
+    for from_s, unit_s, word in _UNITS:
+        if unit_s > 1 and top_s >= from_s:
+            return f"datum.value == 0 ? '0' : format(datum.value / {unit_s:.0f}, '~r') + ' {word}'"
     return _LABEL
 
 
@@ -63,7 +54,8 @@ class TimeAxis:
     def encode(self, field: str) -> alt.X:
         """The x encoding of a field of seconds."""
         scale = alt.Scale(type="log" if self.log else "linear", domain=[self.low, self.high], nice=False, clamp=True)
-        axis = alt.Axis(values=self.ticks, labelExpr=_LABEL, title=self.title, grid=True)
+        labels = time_labels(math.nan if self.log else max(-self.low, self.high))
+        axis = alt.Axis(values=self.ticks, labelExpr=labels, title=self.title, grid=True)
         return alt.X(f"{field}:Q", scale=scale, axis=axis)
 
 
@@ -83,16 +75,25 @@ def time_axis(values: Iterable[float], title: str | None = None) -> TimeAxis:
 
 
 def linear_ticks(low: float, high: float, most: int = 7) -> list[float]:
-    """At most `most` round values: decimal below ten seconds' steps, of the clock above."""
+    """At most `most` round values, or as many as that and the one at `low`: whole ones in the axis's unit."""
     least = (high - low) / most
     if not least > 0:
         return [low]
-    step = next((clock for clock in _CLOCK_STEPS_S if clock >= least), math.nan)
-    if least < 5 or math.isnan(step):
-        scale = 10.0 ** math.floor(math.log10(least))
-        step = next(scale * size for size in (*_STEPS, 10.0) if scale * size >= least * (1 - 1e-9))
+    step = _step(least, max(-low, high))
     first = math.ceil(low / step - 1e-9)
     return [round(step * index, 10) for index in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def _step(least_s: float, top_s: float) -> float:
+    """The smallest round step of at least so many seconds, on an axis up to `top_s`."""
+    unit_s, word = next((unit_s, word) for from_s, unit_s, word in _UNITS if top_s >= from_s)
+    least = least_s / unit_s if word == "s" else max(least_s / unit_s, 1.0)
+    if word == "min" or (word == "s" and least >= 5.0):
+        for step in _CLOCK_STEPS:
+            if step >= least * (1 - 1e-9):
+                return step * unit_s
+    scale = 10.0 ** math.floor(math.log10(least))
+    return unit_s * next(scale * size for size in (*_STEPS, 10.0) if scale * size >= least * (1 - 1e-9))
 
 
 def log_ticks(low: float, high: float, most: int = 7) -> list[float]:

@@ -9,13 +9,12 @@ from hopbudget.app import look
 from hopbudget.app.axis import TimeAxis, linear_ticks
 from hopbudget.budgets.blame.breaches import Breaches, CauseShare, InCommon
 from hopbudget.budgets.blame.causes import WORK_KINDS
-from hopbudget.render.breaches import rest_of_causes, shown_causes
+from hopbudget.render.breaches import place_name, rest_of_causes, rest_of_hops, shown_causes, shown_hops
 from hopbudget.render.causes import COLOUR, NAME
 from hopbudget.units import count, seconds, share
 
 _ROW: Final = 27
 _SMALL: Final = 0.004
-_MOST_HOPS: Final = 8
 _ROOM: Final = 0.3
 
 
@@ -72,17 +71,17 @@ def by_cause(found: Breaches) -> look.Drawn:
     return look.finish(_zero(axis), bars, reach, text, rows_px=_ROW * len(names))
 
 
-def _rest(of_excess: float, rest_s: float, late: int) -> dict[str, object]:
-    """The row of the causes that have none of their own."""
+def _rest(of_excess: float, rest_s: float, late: int, called: str = "rest") -> dict[str, object]:
+    """The row of those that have none of their own."""
     return {
-        "row": "rest",
+        "row": called,
         "s": 0.0,
         "end": rest_s,
         "right": max(rest_s, 0.0),
         "colour": look.QUIET,
         "words": share(of_excess),
         "seconds": seconds(rest_s, signed=True),
-        "name": "rest",
+        "name": called,
         "n": late,
         "low": rest_s,
         "high": rest_s,
@@ -104,8 +103,7 @@ def _interval(cause: CauseShare, excess_s: float) -> dict[str, object]:
 
 def by_hop(found: Breaches) -> look.Drawn:
     """One row a hop or work, its causes end to end: what took longer to the right, what saved time to the left."""
-    shown = [hop for hop in found.hops if abs(hop.share) >= _SMALL][:_MOST_HOPS]
-    keys = {_key(hop.name, hop.work): hop for hop in shown}
+    keys = {_key(hop.name, hop.work): hop for hop in shown_hops(found)}
     right, left = dict.fromkeys(keys, 0.0), dict.fromkeys(keys, 0.0)
     values = []
     for place in sorted(found.places, key=lambda place: -abs(place.seconds)):
@@ -126,8 +124,18 @@ def by_hop(found: Breaches) -> look.Drawn:
         )
         side[key] += place.seconds
     totals = [{"row": key, "right": right[key], "words": f"{share(hop.share)}"} for key, hop in keys.items()]
+    named = {key: place_name(hop.name, hop.work) for key, hop in keys.items()}
+    rest = rest_of_hops(found)
+    if rest is not None:
+        of_excess, rest_s = rest
+        row = _rest(of_excess, rest_s, found.late, "others")
+        values.append({**row, "words": row["seconds"], "share": row["words"]})
+        totals.append({"row": "others", "right": max(rest_s, 0.0), "words": share(of_excess)})
+        named["others"] = "others"
+        right["others"] = max(rest_s, 0.0)
+        left["others"] = min(rest_s, 0.0)
     axis = _axis([*right.values(), *left.values()])
-    y = look.labelled({key: _place(hop.name, hop.work) for key, hop in keys.items()}, width=150, paddingInner=0.3)
+    y = look.labelled(named, width=150, paddingInner=0.3)
     bars = (
         look.marks(values)
         .mark_bar(cornerRadius=2)
@@ -148,15 +156,11 @@ def by_hop(found: Breaches) -> look.Drawn:
         .mark_text(align="left", dx=5, fontSize=11, fill=look.INK)
         .encode(x=axis.encode("right"), y=y, text="words:N")
     )
-    return look.finish(_zero(axis), bars, text, rows_px=_ROW * len(keys))
+    return look.finish(_zero(axis), bars, text, rows_px=_ROW * len(named))
 
 
 def _key(hop: str, work: bool) -> str:
     return f"{'work' if work else 'hop'}/{hop}"
-
-
-def _place(hop: str, work: bool) -> str:
-    return hop or ("outside of steps" if work else "side by side")
 
 
 def in_common(shown: Sequence[InCommon]) -> look.Drawn:

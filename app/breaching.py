@@ -10,7 +10,7 @@ from hopbudget.app.because import by_cause, by_hop, in_common
 from hopbudget.app.data import Learned, Scope, breached, learned
 from hopbudget.budgets.blame.breaches import Breaches
 from hopbudget.budgets.numbers.paired import FEWEST_CLUSTERS
-from hopbudget.render.breaches import rest_of_causes, shown_causes, told
+from hopbudget.render.breaches import place_name, rest_of_causes, rest_of_hops, shown_causes, shown_hops, told
 from hopbudget.render.causes import NAME
 from hopbudget.units import count, plural, seconds, share
 
@@ -33,7 +33,8 @@ def page(scope: Scope) -> None:
         link.publish([], always=[link.WORKLOAD, link.WHERE, link.TRACE])
         return
     _figures(found)
-    _of_what(from_these, found)
+    if found.counted > 1:
+        _of_what(from_these, found)
     if found.late and found.excess_s <= 0:
         st.info("The deadline is below what is typical: being late is the rule here, and takes no explaining.")
     elif found.late:
@@ -41,9 +42,21 @@ def page(scope: Scope) -> None:
         _shared(found)
         _levers(found)
     else:
-        st.success("No trajectory took longer than this deadline.", icon=":material/check_circle:")
+        _nobody(found)
     trajectory.section(scope, deadline_s, found)
     link.publish([link.ORDER, link.METHOD, link.SLOTS], always=[link.WORKLOAD, link.WHERE, link.DEADLINE, link.TRACE])
+
+
+def _nobody(found: Breaches) -> None:
+    """That none was late, and of one trajectory that this says nothing yet."""
+    if found.counted > 1:
+        st.success("No trajectory took longer than this deadline.", icon=":material/check_circle:")
+        return
+    st.info(
+        "There is one trajectory so far. It is the typical one itself: nothing to compare it with, and how often this "
+        "deadline breaks is not known yet.",
+        icon=":material/help:",
+    )
 
 
 def _figures(found: Breaches) -> None:
@@ -92,9 +105,14 @@ def _causes(found: Breaches) -> None:
             st.caption(told(found))
     with columns[1]:
         st.subheader("Where", anchor="where")
-        words = ", ".join(f"{hop.name or 'between'} {share(hop.share)}" for hop in found.hops[:8])
+        words = ", ".join(f"{place_name(hop.name, hop.work)} {share(hop.share)}" for hop in shown_hops(found))
+        others = rest_of_hops(found)
+        words += f", others {share(others[0])}" if others is not None else ""
         st.altair_chart(by_hop(found).properties(description=f"Where: {words}"))
-        st.caption("The same seconds by hop and work, in the colours of their causes. Left of zero: time saved.")
+        st.caption(
+            "The same seconds by hop and work, in the colours of their causes. Left of zero: time saved. Figures: both "
+            "sides together; they add up to 100%."
+        )
 
 
 def _shared(found: Breaches) -> None:

@@ -48,6 +48,8 @@ MOST_LISTED: Final = 200
 """How many trajectories a list offers; a link may name any other."""
 MOST_PLANNED: Final = 5_000
 """How many trajectories plans, causes and costs are taken from; of more, a part that is always the same."""
+AUTO_UP_TO: Final = 2_000
+"""Up to how many trajectories a plan's method is `auto`, as the command's; of more, `auto` would hold up the slider."""
 PACES: Final = [float(pace) for pace in np.round(np.geomspace(2, 200, 25), 1)]
 """Tokens a second."""
 PATIENCE: Final = (0.0, 0.25, 1.0)
@@ -137,6 +139,11 @@ def size(scope: Scope) -> int:
     """How many trajectories the filter leaves."""
     with scope.source.store.reading() as con:
         return figures.count(con, scope.where)
+
+
+def usual_method(scope: Scope) -> budgets.Method:
+    """How a deadline is split unless a person chooses: as `hopbudget allocate` does, where that is quick enough."""
+    return "auto" if size(scope) <= AUTO_UP_TO else "independent"
 
 
 @st.cache_data(show_spinner=False, max_entries=_KEPT)

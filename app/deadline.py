@@ -15,6 +15,7 @@ from hopbudget.units import parse_duration, parse_percentile, seconds
 _NAMED: Final = (50.0, 75.0, 90.0, 95.0, 99.0)
 _DEFAULT: Final = "p90"
 _ATTAINED: Final = "Percentiles here are attained: of all that ran, what failed never came in time."
+"""What the slider's percentiles are, for a person who asks."""
 _TOO_NEAR: Final = 0.012
 
 
@@ -34,7 +35,22 @@ def slider(scope: Scope, binds: budgets.Binds = "last") -> float:
     chosen = st.select_slider("Deadline", list(choices), key=link.DEADLINE, format_func=words, help=_ATTAINED)
     if unknown is not None:
         st.caption(f"The link's deadline {unknown!r} can't be read; write it like `12s` or `p90`.")
+    if binds == "last" and str(chosen).startswith("p"):
+        _beside_overview(scope, str(chosen), choices[str(chosen)])
     return choices[str(chosen)]
+
+
+def _beside_overview(scope: Scope, percentile: str, attained_s: float) -> None:
+    """Why this is not the number that Overview shows, where it is not."""
+    spread = trajectory_spread(scope)
+    shown_s = {"p50": spread.p50, "p90": spread.p90, "p99": spread.p99}.get(percentile) if spread else None
+    if shown_s is None or seconds(shown_s) == seconds(attained_s):
+        return
+    st.caption(
+        f"{seconds(attained_s)} is attained: the first observed time by which {percentile[1:]}% of all that ran had "
+        "finished; what failed never has. "
+        f"Overview's {percentile}, {seconds(shown_s)}, is interpolated, of those that came out well."
+    )
 
 
 def _words(value_s: float) -> str:

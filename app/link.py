@@ -83,9 +83,16 @@ def chosen(key: str) -> str | None:
 
 
 def kept(key: str) -> str | None:
-    """What was chosen for this key on a page that is no longer open."""
+    """What was chosen for this key on a page that is no longer open; None where that is what it is by default."""
     value = _kept().get(key)
-    return value if isinstance(value, str) else None
+    return value if isinstance(value, str) and value != _defaults().get(key) else None
+
+
+def follow(key: str, default: str) -> None:
+    """Let a choice that nobody made go with its default, which is another one for what is shown now."""
+    before = _defaults().get(key)
+    if before not in (None, default) and st.session_state.get(key) == before:
+        st.session_state[key] = default
 
 
 def forget(*keys: str) -> None:

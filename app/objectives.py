@@ -31,7 +31,8 @@ def section(scope: Scope) -> None:
     if not results:
         said = f"`{config.path}` has none for this workload." if config is not None else "There is no `hopbudget.toml`."
         st.caption(
-            f"{said} `hopbudget check --propose` writes one from what was observed; what it says is then shown here."
+            f"{said} `hopbudget check --propose --out hopbudget.toml` writes one from what was observed; what it says "
+            "is then shown here."
         )
         return
     for first in range(0, len(results), _IN_A_ROW):

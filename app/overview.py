@@ -20,10 +20,12 @@ from hopbudget.app.data import (
     work_spreads,
 )
 from hopbudget.app.strips import strips
-from hopbudget.app.trends import counts, lines, split
+from hopbudget.app.trends import SPLIT, counts, lines, split
 from hopbudget.budgets.attainment.spread import Spread
 from hopbudget.budgets.numbers.quantiles import clopper_pearson
+from hopbudget.render import counted
 from hopbudget.render.costs import money
+from hopbudget.render.report import side_by_side
 from hopbudget.units import count, plural, seconds, share
 
 _NONE: Final = "(none)"
@@ -74,7 +76,7 @@ def _figures(numbers: dict[str, Any], spent: dict[str, Any] | None) -> None:
         st.caption(f"of {count(times['n'])} that came out well")
     with columns[1]:
         st.metric("Trajectory p90", seconds(times["p90"]))
-        st.caption(f"p99 {seconds(times['p99'])}; of the same")
+        st.caption(f"p99 {seconds(times['p99'])}; of the same, interpolated")
     with columns[2]:
         st.metric("Failed", share(failed / n) if n else "-")
         low, high = clopper_pearson(failed, n)
@@ -84,6 +86,8 @@ def _figures(numbers: dict[str, Any], spent: dict[str, Any] | None) -> None:
             st.metric(name, seconds(numbers[key]["p90"]))
             some = numbers[key]["n"]
             said = f"p50 {seconds(numbers[key]['p50'])}; of {count(some)} that came out well"
+            if key == "tpot_s" and numbers["tpot_by_chunks"]:
+                said += f", {count(numbers['tpot_by_chunks'])} of them by chunk, not by token"
             st.caption(said if some else "not recorded")
     if spent is not None:
         each = spent["trajectory"]
@@ -158,11 +162,15 @@ def _split(numbers: dict[str, Any]) -> None:
     st.subheader("Where the time goes", anchor="split")
     told = ", ".join(f"{part.name} {share(part.share)}" for part in parts)
     st.altair_chart(look.stacked(parts).properties(description=f"Where the time goes: {told}"))
+    times = numbers["time_split"]
+    beside = side_by_side(sum(times[key] for key, _, _ in SPLIT), times["trajectories_s"])
+    if beside:
+        st.caption(f"{beside[:1].upper()}{beside[1:]}.")
 
 
 def _hops(scope: Scope, numbers: dict[str, Any]) -> None:
     st.subheader("Hops and work", anchor="hops")
-    st.caption("Each dot is one in fifty of what came out well. Heavy tick: p50. Light tick: p90.")
+    st.caption("Each dot stands for a fiftieth of what came out well. Heavy tick: p50. Light tick: p90.")
     hops, works = hop_spreads(scope, "duration_s"), work_spreads(scope)
     columns = st.columns(2 if works else 1, gap="large")
     with columns[0]:
@@ -172,6 +180,8 @@ def _hops(scope: Scope, numbers: dict[str, Any]) -> None:
             _panel("Work", "tools and what else has a span", look.WORK, works)
     with st.expander("The numbers"):
         st.dataframe(_numbers(numbers), hide_index=True)
+        if numbers["tpot_by_chunks"]:
+            st.caption(counted.by_chunks(numbers["by_hop"]))
 
 
 def _panel(title: str, hint: str, colour: str, spreads: list[Spread]) -> None:

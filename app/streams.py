@@ -5,10 +5,11 @@ from typing import Any, Final
 import streamlit as st
 
 from hopbudget.app import link, look
-from hopbudget.app.data import PATIENCE, Scope, cut_off, gaps, hop_spreads, stalled, stream
+from hopbudget.app.data import PATIENCE, Scope, cut_off, gaps, hop_spreads, report, stalled, stream
 from hopbudget.app.pacing import token_timeline, waits
 from hopbudget.app.strips import strips
 from hopbudget.budgets.attainment.spread import Spread
+from hopbudget.render import counted
 from hopbudget.render.base import id_digits
 from hopbudget.render.report import still_waiting
 from hopbudget.units import count, plural, seconds, share
@@ -57,10 +58,13 @@ def _three(scope: Scope) -> None:
                 st.altair_chart(strips(spreads, title, colour).properties(description=_spoken(title, spreads)))
             else:
                 st.caption("Not recorded.")
-    words = "Dots: one in fifty of what was observed each. Heavy tick p50, light tick p90; over what came out well."
+    words = "Each dot stands for a fiftieth of what came out well. Heavy tick p50, light tick p90."
     if found.streams < found.of:
         words += f" Gaps are those of {count(found.streams)} of {plural(found.of, 'stream', 'streams')}."
     st.caption(words)
+    by_chunks = counted.by_chunks(report(scope)["by_hop"])
+    if by_chunks:
+        st.warning(by_chunks, icon=":material/straighten:")
 
 
 def _cut_off(scope: Scope, streams: str) -> None:
@@ -133,8 +137,8 @@ def _pick(rows: list[dict[str, Any]]) -> str:
             "longest gap": row["longest_s"],
             "after chunk": count(row["after_chunk"]),
             "TTFT": seconds(row["ttft_s"]),
-            "TPOT": seconds(row["tpot_s"]),
-            "tokens": "-" if row["output_tokens"] is None else count(row["output_tokens"]),
+            "TPOT": counted.tpot(row),
+            "tokens": counted.tokens(row),
             "outcome": str(row["outcome"]).replace("_", " "),
             "trajectory": row["trace_id"][:digits],
         }
@@ -174,10 +178,11 @@ def _one(row: dict[str, Any]) -> None:
     )
     columns = st.columns(5, border=True)
     columns[0].metric("First token (TTFT)", seconds(row["ttft_s"]))
-    columns[1].metric("A token every (TPOT)", seconds(row["tpot_s"]))
+    what = "A chunk every" if counted.in_chunks(row) else "A token every (TPOT)"
+    columns[1].metric(what, seconds(row["tpot_s"]))
     longest_us = max(row["itl_us"] or [], default=None)
     columns[2].metric("Longest gap", "-" if longest_us is None else seconds(longest_us / 1e6))
-    columns[3].metric("Tokens (N)", "-" if row["output_tokens"] is None else count(row["output_tokens"]))
+    columns[3].metric("Tokens (N)", counted.tokens(row))
     columns[4].metric("The reader's own time", seconds(row["consumer_s"]))
     pace = float(str(st.session_state.get(link.PACE) or 12))
     st.altair_chart(token_timeline(row, pace).properties(description=f"Tokens over time of stream {row['span_id']}"))

@@ -19,13 +19,15 @@ from hopbudget.app.data import (
     trace_url,
     trajectories,
     trajectory,
+    usual_method,
 )
 from hopbudget.app.timeline import Timeline, longest, timeline
 from hopbudget.app.waterfall import in_sight, waterfall
 from hopbudget.budgets.blame.breaches import Breaches, Late
 from hopbudget.errors import UserError
+from hopbudget.render import counted
 from hopbudget.render.base import id_digits
-from hopbudget.render.causes import sentence
+from hopbudget.render.causes import sentence, typical
 from hopbudget.reports.explaining import Explained
 from hopbudget.units import count, seconds
 
@@ -66,7 +68,7 @@ def _plan(scope: Scope, deadline_s: float | None) -> budgets.Allocation | None:
         deadline_s,
         90.0,
         "last",
-        method if method in budgets.METHODS else "independent",
+        method if method in budgets.METHODS else usual_method(scope),
         slots if slots in budgets.SLOT_KINDS else "name",
     )
     try:
@@ -202,7 +204,8 @@ def _headline(row: Row, deadline_s: float | None, why: Explained | None) -> None
         columns[1].metric("Late by" if left_s < 0 else "In time by", seconds(abs(left_s)))
     else:
         columns[1].metric("Outcome", str(row["outcome"]).replace("_", " ").capitalize())
-    columns[2].metric("Against a typical one", seconds(why.excess_s, signed=True) if why is not None else "-")
+    compared = why is not None and (why.parts or why.reference.trajectories > 1)
+    columns[2].metric("Against a typical one", seconds(why.excess_s, signed=True) if why and compared else "-")
     columns[3].metric("Hops", count(row["hop_count"]))
     columns[4].metric("Work", seconds(row["work_s"]))
 
@@ -231,9 +234,9 @@ def _facts(detail: Mapping[str, Any], trace: str) -> None:
                     "starts after": seconds(hop["start_s"]),
                     "took": seconds(hop["duration_s"]),
                     "TTFT": seconds(hop["ttft_s"]),
-                    "TPOT": seconds(hop["tpot_s"]),
+                    "TPOT": counted.tpot(hop),
                     "prompt": "-" if hop["input_tokens"] is None else count(hop["input_tokens"]),
-                    "tokens": "-" if hop["output_tokens"] is None else count(hop["output_tokens"]),
+                    "tokens": counted.tokens(hop),
                     "attempts": "-" if hop["attempts"] is None else count(hop["attempts"]),
                     "left at its start": seconds(hop["remaining_s"]),
                     "outcome": str(hop["outcome"]).replace("_", " "),
@@ -279,9 +282,13 @@ def _why(why: Explained | None) -> None:
     if why is None:
         st.caption("Its duration is not known or nothing came out well, so there is nothing to compare it with.")
         return
+    if not why.parts:
+        compared = f" Compared with {why.reference.description}." if why.reference.trajectories > 1 else ""
+        st.caption(f"No causes: {typical(why)}.{compared}")
+        return
     way = "over" if why.excess_s >= 0 else "under"
-    typical = seconds(why.reference.duration_s)
+    usual = seconds(why.reference.duration_s)
     st.subheader("Why", anchor="why")
-    st.markdown(f"**{seconds(abs(why.excess_s))} {way} the typical {typical}**: {sentence(why.parts, why.excess_s)}.")
+    st.markdown(f"**{seconds(abs(why.excess_s))} {way} the typical {usual}**: {sentence(why.parts, why.excess_s)}.")
     st.altair_chart(bridge(why.parts).properties(description=sentence(why.parts, why.excess_s)))
     st.caption(f"Compared with {why.reference.description}.")

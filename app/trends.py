@@ -6,7 +6,7 @@ from typing import Any, Final
 import altair as alt
 
 from hopbudget.app import look
-from hopbudget.app.axis import time_labels
+from hopbudget.app.axis import linear_ticks, time_labels
 from hopbudget.app.look import Piece
 from hopbudget.store.figures import Point
 from hopbudget.units import count, seconds
@@ -14,7 +14,7 @@ from hopbudget.units import count, seconds
 _HEIGHT: Final = 170
 _LEFT: Final = 44
 """Pixels left of both charts, so that they stand under each other."""
-_SPLIT: Final = (
+SPLIT: Final = (
     ("first_token_s", "waiting for first tokens", look.FIRST),
     ("writing_s", "writing", look.WRITE),
     ("hop_unsplit_s", "hops without a first-token time", look.HOP),
@@ -42,11 +42,13 @@ def lines(points: Sequence[Point], metric: str, size_s: int, by: str | None) -> 
         scale=alt.Scale(domain=names, range=look.series(len(names))),
         legend=alt.Legend(orient="bottom", title=by, titleOrient="left") if by is not None else None,
     )
-    axis = alt.Axis(labelExpr=time_labels(), tickCount=5, minExtent=_LEFT, maxExtent=_LEFT)
+    high_s = 1.05 * max((float(value["s"]) for value in values), default=1.0) or 1.0
+    ticks = linear_ticks(0.0, high_s, most=5)
+    axis = alt.Axis(labelExpr=time_labels(high_s), values=ticks, minExtent=_LEFT, maxExtent=_LEFT)
     shape = alt.Shape("group:N", scale=alt.Scale(domain=names), legend=None)
     base = look.marks(values).encode(
         x=look.utc("at"),
-        y=alt.Y("s:Q", title=None, axis=axis, scale=alt.Scale(zero=True)),
+        y=alt.Y("s:Q", title=None, axis=axis, scale=alt.Scale(domain=[0.0, high_s], nice=False)),
         color=colour,
     )
     tooltip = [
@@ -91,11 +93,11 @@ def _ends(points: Sequence[Point], size_s: int) -> alt.Chart:
 
 def split(times: Mapping[str, Any]) -> list[Piece]:
     """The pieces of all recorded time that are not nothing."""
-    total = sum(times[key] or 0.0 for key, _, _ in _SPLIT)
+    total = sum(times[key] or 0.0 for key, _, _ in SPLIT)
     if total <= 0:
         return []
     return [
         Piece(name, look.colour_of(kind), times[key] / total, seconds(times[key]))
-        for key, name, kind in _SPLIT
+        for key, name, kind in SPLIT
         if times[key] and times[key] > 0
     ]

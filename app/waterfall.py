@@ -10,6 +10,7 @@ from hopbudget.app import look
 from hopbudget.app.axis import TimeAxis
 from hopbudget.app.timeline import Line, Timeline
 from hopbudget.budgets.splits.spending import STREAM
+from hopbudget.render import counted
 from hopbudget.units import count, seconds
 
 WHOLE: Final = "all steps"
@@ -109,15 +110,15 @@ def _said(values: Iterable[dict[str, Any]], key: str) -> bool:
 
 def _tooltip(line: Line) -> dict[str, str]:
     row = line.row
-    prompt, tokens = row.get("input_tokens"), row.get("output_tokens")
+    prompt = row.get("input_tokens")
     return {
         "step": line.label,
         "started": seconds(line.start_s),
         "took": seconds(line.duration_s),
         "model": row.get("model") or "",
         "prompt": count(int(prompt)) if prompt is not None else "",
-        "tokens": count(int(tokens)) if tokens is not None else "",
-        "pace": seconds(row["tpot_s"]) if row.get("tpot_s") is not None else "",
+        "tokens": counted.tokens(row) if row.get("output_tokens") is not None else "",
+        "pace": counted.tpot(row) if row.get("tpot_s") is not None else "",
         "slot": line.slot or "",
         "outcome": line.outcome,
     }

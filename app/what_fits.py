@@ -21,19 +21,20 @@ _MOST_MODELS: Final = 2
 def section(fits: Fits, plan: Allocation) -> None:
     """Draw the section."""
     st.subheader(f"What fits in {seconds(plan.deadline_s)}", anchor="fits")
-    columns = st.columns(2 + _MOST_MODELS, border=True)
+    paces = sorted(fits.paces, key=lambda pace: -pace.n)[:_MOST_MODELS]
+    columns = st.columns(2 + len(paces), border=True)
     p = plan.percentile / 100
     steps = fits.steps.left(0.0, p) if fits.steps is not None else None
     with columns[0]:
         st.metric("Steps (hops)", "-" if steps is None else count(steps))
-        st.caption(f"over in time {plan.percentile:g}% of the time" if steps is not None else "too few trajectories")
+        st.caption(f"over in time {plan.percentile:.10g}% of the time" if steps is not None else "too few trajectories")
     with columns[1]:
         st.metric("Longest final answer", "-" if fits.answer is None else plural(fits.answer.tokens, "token", "tokens"))
         if fits.answer is not None:
             st.caption(f"of {fits.answer.model}, when its call begins at {seconds(fits.answer.starts_s)}")
         else:
             st.caption("not known for this deadline")
-    for column, pace in zip(columns[2:], sorted(fits.paces, key=lambda pace: -pace.n), strict=False):
+    for column, pace in zip(columns[2:], paces, strict=True):
         left = pace.left(plan.deadline_s, p)
         with column:
             st.metric(f"Tokens of {pace.model}", "-" if left is None else count(left))
@@ -43,7 +44,7 @@ def section(fits: Fits, plan: Allocation) -> None:
             _steps(fits.steps, p).properties(description="Steps that still fit, by the time that has gone by")
         )
         st.caption(
-            f"How many further hops still fit: half of the time (dashed), {plan.percentile:g}% of the time (heavy)."
+            f"How many further hops still fit: half of the time (dashed), {plan.percentile:.10g}% of the time (heavy)."
         )
     _caps(fits)
 

@@ -54,7 +54,7 @@ def section(scope: Scope, plan: Allocation) -> None:
     figures = st.columns(4, border=True)
     figures[0].metric(f"Would meet {seconds(plan.deadline_s)}", share(found.after.share))
     figures[0].caption(f"95% {share(found.after.low)} to {share(found.after.high)}; now {share(found.before.share)}")
-    figures[1].metric(f"Deadline that {plan.percentile:g}% would meet", seconds(found.min_after_s))
+    figures[1].metric(f"Deadline that {plan.percentile:.10g}% would meet", seconds(found.min_after_s))
     figures[1].caption(
         f"95% {seconds(found.min_after_low_s, beside=found.min_after_s)} to "
         f"{seconds(found.min_after_high_s, beside=found.min_after_s)}; now {seconds(found.min_before_s)}"

@@ -28,7 +28,7 @@ from hopbudget.budgets.groups.folds import clusters, within_runs
 from hopbudget.budgets.numbers.quantiles import attained, clopper_pearson
 from hopbudget.budgets.population import Population, usable_population
 from hopbudget.budgets.profile import Floats, Profile
-from hopbudget.budgets.splits.auto import Aim, Way, cross_validate, held_out_success, step_of, succeeded
+from hopbudget.budgets.splits.auto import SAFE, Aim, Way, cross_validate, held_out_success, step_of, succeeded
 from hopbudget.budgets.splits.slots import Times, slot_times
 from hopbudget.budgets.streams.stream import final_hops
 from hopbudget.budgets.telling import learned_from, notes_on, slot_row, stream_row
@@ -160,8 +160,9 @@ def _auto(profile: Profile, people: Population, times: Times, aim: Aim, slots: S
         cut = times if kind == slots else slot_times(profile, people, kind, finals)
         if not any(_same_cut(cut, known) for _, known in price):
             price.append((kind, cut))
-    own = next((one.success for one in auto.candidates if one.method == "independent"), auto.success.share)
-    told = [(kind, len(cut.names), own if cut is times else held_out_success(cut, found, aim)) for kind, cut in price]
+    tried = tuple(dict.fromkeys((way, SAFE)))
+    success = [auto.success.share if cut is times else held_out_success(cut, found, aim, tried) for _, cut in price]
+    told = [(kind, len(cut.names), share) for (kind, cut), share in zip(price, success, strict=True)]
     return way, replace(auto, price=tuple(sorted(told, key=lambda row: row[1])))
 
 

@@ -209,7 +209,8 @@ class Auto:
     """False: nothing beats an equal split here by more than one standard error."""
     candidates: tuple[Candidate, ...]
     price: tuple[tuple[str, int, float], ...]
-    """(kind of slot, places, held-out success of `independent`) by the ways to cut a trajectory into slots."""
+    """(kind of slot, places, held-out success) by the ways to cut a trajectory into slots: `success` for the slots that
+    were asked for, and for others that of the chosen method or of `independent`, whichever keeps more."""
     binding: str | None
     """The place whose budget most trajectories broke that broke no other and were in time;"""
     binding_share: float

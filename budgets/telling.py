@@ -7,7 +7,9 @@ import numpy as np
 
 from hopbudget.budgets.allocation import Auto, Binds, Learned, Slot, StreamBudget, Unit
 from hopbudget.budgets.numbers.distribution import distribution
+from hopbudget.budgets.numbers.paired import FEWEST_CLUSTERS
 from hopbudget.budgets.numbers.quantiles import attained, effective_n
+from hopbudget.budgets.numbers.words import trajectories
 from hopbudget.budgets.population import Population
 from hopbudget.budgets.profile import Bools, Profile
 from hopbudget.budgets.splits.slots import Times
@@ -60,7 +62,9 @@ def notes_on(times: Times, rows: list[Slot], auto: Auto | None, *, asked: bool, 
     elif asked and auto is None:
         notes.append("too few trajectories to hold any out: the equal split stands unchecked")
     elif auto is not None and not auto.beats_equal:
-        notes.append("nothing beats an equal split here")
+        few = len(times.finish_s) < FEWEST_CLUSTERS
+        unknown = f"of only {trajectories(len(times.finish_s))} nothing tells whether another split beats the equal one"
+        notes.append(unknown if few else "nothing beats an equal split here")
     least = [row for row in rows if row.budget_s <= least_s * (1 + 1e-6)]
     raised = [row for row in least if row.p90_s <= least_s]
     starved = [row for row in least if not row.p90_s <= least_s]

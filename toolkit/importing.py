@@ -49,7 +49,7 @@ def import_files(
         DownloadColumn(),
         TransferSpeedColumn(),
         TimeRemainingColumn(),
-        console=base.console(stderr=True),
+        console=base.console(stderr=True, moving=True),
         transient=True,
         disable=as_json,
     ) as bar:

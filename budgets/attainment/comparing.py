@@ -66,6 +66,9 @@ class Comparison:
     left_out_this: int
     left_out_other: int
     """Trajectories whose task the other side does not have, or that have none."""
+    by_chunks_this: int
+    by_chunks_other: int
+    """Hops whose N was counted in chunks: they are in no TPOT and in no tokens."""
 
     @property
     def beyond(self) -> tuple[Difference, ...]:
@@ -108,6 +111,8 @@ def compare(this: Profile, other: Profile, tasks: tuple[Words, Words] | None = N
         clusters_other=_number(codes[1]),
         left_out_this=int(np.count_nonzero(sides[0])) - len(kept[0]),
         left_out_other=int(np.count_nonzero(sides[1])) - len(kept[1]),
+        by_chunks_this=_by_chunks(profiles[0]),
+        by_chunks_other=_by_chunks(profiles[1]),
     )
 
 
@@ -118,6 +123,11 @@ def _complete(profile: Profile) -> Bools:
 
 def _number(code: Ints) -> int:
     return int(code.max()) + 1 if len(code) else 0
+
+
+def _by_chunks(profile: Profile) -> int:
+    hops = profile.hops
+    return int(np.count_nonzero(hops.n_is_chunks & among(hops.outcome, FINISHED)))
 
 
 def _differences(
@@ -211,15 +221,16 @@ def _figures(profile: Profile) -> Iterator[_Values]:
     of_hops: tuple[tuple[Metric, Floats], ...] = (
         ("hop_s", hops.duration_s),
         ("ttft_s", hops.ttft_s),
-        ("tpot_s", hops.tpot_s),
+        ("tpot_s", np.where(hops.n_is_chunks, np.nan, hops.tpot_s)),
     )
+    tokens = np.where(hops.n_is_chunks, np.nan, hops.output_tokens)
     for name in sorted({str(hop) for hop in hops.hop}):
         mine = hops.hop == name
         for metric, values in of_hops:
             yield from _two(metric, name, values, mine & came, hops.trajectory)
-        counted = mine & came & ~np.isnan(hops.output_tokens)
+        counted = mine & came & ~np.isnan(tokens)
         if counted.any():
-            yield _Values("tokens", "mean", name, hops.output_tokens[counted], hops.trajectory[counted])
+            yield _Values("tokens", "mean", name, tokens[counted], hops.trajectory[counted])
 
 
 def _two(metric: Metric, hop: str, values: Floats, chosen: Bools, trajectory: Ints) -> Iterator[_Values]:

@@ -17,6 +17,7 @@ from hopbudget.budgets.backtests.bounds import Bound, bounds
 from hopbudget.budgets.backtests.parts import PARTS, Part, Rows, join, measure
 from hopbudget.budgets.backtests.splits import Cell, Named
 from hopbudget.budgets.groups.folds import clusters, folds, within_runs
+from hopbudget.budgets.numbers import words
 from hopbudget.budgets.numbers.paired import Estimate
 from hopbudget.budgets.population import usable_population
 from hopbudget.budgets.profile import Ints, Profile
@@ -76,10 +77,9 @@ def backtest(
     people = usable_population(profile, binds)
     found = clusters(profile, people.rows)
     if len(people.rows) < LEAST or found.n < 2:
-        raise CannotAllocateError(
-            f"there is too little to hold anything out: {len(people.rows)} trajectories can be used, "
-            f"and a backtest takes {LEAST}"
-        )
+        usable = words.trajectories(len(people.rows))
+        enough = f"a backtest takes {LEAST}" if len(people.rows) < LEAST else f"all are of one {found.kind}"
+        raise CannotAllocateError(f"there is too little to hold anything out: {usable} can be used, and {enough}")
     groups = (found, within_runs(profile, people.rows))
     fold = folds(found, FOLDS)
     kind, times = _places(profile, slots, binds)
@@ -164,7 +164,8 @@ def _sentence(b: Backtest) -> str:
     wide = next((bound for bound in b.bounds if bound.bound == "largest_run" and bound.runs), None)
     if own is None or wide is None:
         return first
+    large = " with enough trajectories" if b.held_out == "run" and own.runs < alone.clusters else ""
     return (
-        f"{first} Run by run, {own.held} of {own.runs} reached {b.percentile:g}%; under the largest-run bound "
+        f"{first} Run by run, {own.held} of {own.runs}{large} reached {b.percentile:g}%; under the largest-run bound "
         f"{wide.held} of {wide.runs} did, at {wide.price:.2f} times the deadline."
     )

@@ -123,8 +123,8 @@ def score(trial: Trial, times: Times, found: Clusters) -> Cell:
         named=trial.named,
         deadline_s=trial.named.at(times, everyone),
         methods=shares,
-        less_than_alone={name: ratio(values - kept["deadline_only"], None, found) for name, values in kept.items()},
-        over_equal={name: ratio(values - kept["equal"], None, found) for name, values in kept.items()},
+        less_than_alone={name: difference(values, kept["deadline_only"], found) for name, values in kept.items()},
+        over_equal={name: difference(values, kept["equal"], found) for name, values in kept.items()},
         best=best,
         auto_of_best=ratio(kept["auto"], kept[best], found),
         independent_of_best=ratio(kept["independent"], kept[best], found),
@@ -132,6 +132,12 @@ def score(trial: Trial, times: Times, found: Clusters) -> Cell:
         folds_untold=len(trial.untold),
         untold=sum(trial.untold),
     )
+
+
+def difference(kept: Floats, less: Floats, found: Clusters) -> Estimate:
+    """The mean of the paired differences, where both are known, with its interval over clusters."""
+    known = ~np.isnan(kept) & ~np.isnan(less)
+    return bootstrap(np.where(known, kept - less, 0.0), known.astype(np.float64), found, is_difference=True)
 
 
 def ratio(top: Floats, bottom: Floats | None, found: Clusters, *, is_share: bool = False) -> Estimate:

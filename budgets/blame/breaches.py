@@ -21,6 +21,7 @@ from hopbudget.budgets.blame.traits import traits
 from hopbudget.budgets.groups.sessions import sessions
 from hopbudget.budgets.numbers.paired import share_interval
 from hopbudget.budgets.numbers.quantiles import CENSORED, NEVER, among, clopper_pearson
+from hopbudget.budgets.numbers.words import by_chance
 from hopbudget.budgets.profile import Bools, Floats, Ints, Profile, Words
 
 _NOTHING_S: Final = 1e-9
@@ -143,7 +144,7 @@ class Breaches:
             return "No trait was had, and lacked, by enough trajectories to be compared."
         compared = "1 trait was" if self.comparisons == 1 else f"{self.comparisons} traits were"
         return (
-            f"{compared} compared, so about {max(1, round(0.05 * self.comparisons))} would stand "
+            f"{compared} compared, so {by_chance(self.comparisons)} would stand "
             "out at 95% by chance alone; the marked ones stand out from that many too. What breached ones share need "
             "not be why they breached."
         )

@@ -57,6 +57,8 @@ CAUSE_KINDS: Final[tuple[CauseKind, ...]] = get_args(CauseKind)
 _PARTS: Final[tuple[CauseKind, ...]] = tuple(kind for kind in CAUSE_KINDS if kind in hop_parts.HopParts.__slots__)
 SERVER_KINDS: Final[tuple[CauseKind, ...]] = ("queue", "prefill", "outside")
 """What only the inference server can tell apart; seconds that it told nothing of are in no cause of these kinds."""
+FEW: Final = 5
+"""With fewer trajectories in the middle, what is usual is not told from chance."""
 WORK_KINDS: Final[tuple[CauseKind, ...]] = ("tools", "between_steps", "after_last_hop")
 """What the time outside hops went to."""
 
@@ -86,6 +88,8 @@ class Reference:
     """What trajectories are compared with."""
 
     trajectories: int
+    of: int
+    """How many came out well, of which those are the middle."""
     duration_s: float
     hops: float
     work_s: float
@@ -93,10 +97,12 @@ class Reference:
     @property
     def description(self) -> str:
         """The reference in words."""
-        noun = "trajectory" if self.trajectories == 1 else "trajectories"
+        few = self.trajectories < FEW
         return (
-            f"the {self.trajectories} {noun} in the middle (45th to 55th percentile): "
-            f"{words.seconds(self.duration_s)}, {self.hops:.1f} hops, {words.seconds(self.work_s)} of work on average"
+            f"the {words.trajectories(self.trajectories)} in the middle (45th to 55th percentile"
+            + (f" of {self.of}" if few else "")
+            + f"): {words.seconds(self.duration_s)}, {self.hops:.1f} hops, {words.seconds(self.work_s)} of work"
+            + ("; so few that a part of each difference is chance" if few else " on average")
         )
 
 
@@ -161,7 +167,8 @@ def explain(profile: Profile) -> Causes:
     """
     t = profile.trajectories
     known = t.complete & ~np.isnan(t.duration_s)
-    middle = _middle(t.duration_s, known & ~t.intervened & among(t.outcome, FINISHED))
+    eligible = known & ~t.intervened & among(t.outcome, FINISHED)
+    middle = _middle(t.duration_s, eligible)
     work_s = np.nan_to_num(t.work_s)
     columns = [*_hop_columns(profile, middle), *_work_columns(profile, work_s, middle)]
     hops_s = np.bincount(
@@ -174,7 +181,11 @@ def explain(profile: Profile) -> Causes:
     t_ref = float(t.duration_s[middle].mean())
     return Causes(
         reference=Reference(
-            int(np.count_nonzero(middle)), t_ref, float(hop_count[middle].mean()), float(work_s[middle].mean())
+            int(np.count_nonzero(middle)),
+            int(np.count_nonzero(eligible)),
+            t_ref,
+            float(hop_count[middle].mean()),
+            float(work_s[middle].mean()),
         ),
         excess_s=np.where(known, t.duration_s - t_ref, np.nan),
         kind=tuple(column.kind for column in columns),

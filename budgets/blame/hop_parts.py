@@ -22,7 +22,15 @@ from typing import Final
 
 import numpy as np
 
-from hopbudget.budgets.expectations.expectation import OWN_LINE, Line, fit_line, fit_lines, known_prompts, prompt_tokens
+from hopbudget.budgets.expectations.expectation import (
+    OWN_LINE,
+    Line,
+    fit_line,
+    fit_lines,
+    known_prompts,
+    prompt_tokens,
+    unlike,
+)
 from hopbudget.budgets.numbers.quantiles import FINISHED, among
 from hopbudget.budgets.profile import Bools, Floats, Hops
 
@@ -56,7 +64,7 @@ def first_token_lines(hops: Hops) -> dict[str, Line]:
     lines = {}
     for model in np.unique(models[usable]).tolist():
         own = usable & (models == model)
-        if np.count_nonzero(own) >= OWN_LINE:
+        if np.count_nonzero(own) >= OWN_LINE and unlike(prompt_tokens(hops)[own]):
             waited_s = hops.ttft_s[own] - _before_the_answering_attempt(hops)[own]
             lines[model] = fit_line(waited_s, prompt_tokens(hops)[own], np.zeros(np.count_nonzero(own)))
     return lines

@@ -6,7 +6,7 @@ from typing import Final
 LEVERS: Final[Mapping[str, tuple[str, ...]]] = {
     "visits": (
         "fewer steps: a tool that answers in one call, or a prompt that says when to stop",
-        "a limit: `max_steps`, and `steps_left` as a hint to the agent",
+        "a hint to the agent that says when to come to an end: `steps_left`",
     ),
     "answers": (
         "a token cap on this hop (`max_tokens`), tight for hops that nobody reads",

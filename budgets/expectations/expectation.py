@@ -10,6 +10,8 @@ from hopbudget.budgets.profile import Floats, Hops
 
 OWN_LINE: Final = 20
 """A model with fewer usable hops than this shares a line with all the others."""
+UNLIKE: Final = 0.1
+"""Prompts that differ by less than this share of their mean say nothing of what a prompt costs."""
 LINE_ROWS: Final = 4000
 """A line is fitted to this many hops at most: of more, to every k-th in order of tokens, prompt and time."""
 
@@ -54,7 +56,7 @@ def fit_lines(hops: Hops) -> dict[str, Line]:
     """A line for each model, from its hops that came well and whose output tokens are known.
 
     Where only some prompts are known, the model's median prompt stands for the others; models with few such hops share
-    one line; without any, there is none.
+    one line; without any, there is none. Few hops or prompts that are nearly alike cost nothing by the prompt.
     """
     usable = among(hops.outcome, FINISHED) & ~np.isnan(hops.output_tokens) & ~np.isnan(hops.duration_s)
     prompt = known_prompts(hops)
@@ -66,9 +68,15 @@ def fit_lines(hops: Hops) -> dict[str, Line]:
         groups.append((usable, small))
     lines: dict[str, Line] = {}
     for mask, names in groups:
-        line = fit_line(hops.duration_s[mask], prompt[mask], hops.output_tokens[mask])
+        told = np.count_nonzero(mask) >= OWN_LINE and unlike(prompt[mask])
+        line = fit_line(hops.duration_s[mask], prompt[mask] if told else 0.0 * prompt[mask], hops.output_tokens[mask])
         lines |= dict.fromkeys(names, line)
     return lines
+
+
+def unlike(prompt: Floats) -> bool:
+    """Whether prompts differ by enough to say what a token of them costs."""
+    return bool(np.ptp(prompt) >= UNLIKE * float(np.mean(prompt)) > 0)
 
 
 def prompt_tokens(hops: Hops) -> Floats:

@@ -112,7 +112,7 @@ def _verdict(share: float, high: float, n: float, p: float) -> Verdict:
 
 
 def _needs(met: float, n: int, p: float, smallest_s: float, least: float) -> str:
-    target = f"p{100 * p:g}"
+    target = f"p{100 * p:.10g}"
     fewest = smallest_n(p)
     if n < fewest:
         more = fewest - n
@@ -126,7 +126,7 @@ def _needs(met: float, n: int, p: float, smallest_s: float, least: float) -> str
     if math.isfinite(smallest_s):
         way_out = f"a deadline of {words.seconds(smallest_s)}, the {target} observed"
     else:
-        way_out = f"fewer failures, because more than {100 - 100 * p:g}% never finished"
+        way_out = f"fewer failures, because more than {100 - 100 * p:.10g}% never finished"
     more_until = _until_infeasible(met / n, n, p)
     many = f"about {more_until:,}" if more_until else "very many"
     return f"{way_out}; or {many} more trajectories to rule this one out, if {100 * met / n:.1f}% in time is the truth"

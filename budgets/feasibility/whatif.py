@@ -5,8 +5,9 @@ assumption that is named. Seconds saved count only where nothing else was runnin
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from hopbudget.budgets.numbers.intervals import union_seconds
 from hopbudget.budgets.population import Population, usable_population
 from hopbudget.budgets.profile import Bools, Floats, Hops, Profile, Works
 
+_NAMED: Final = 12
 ChangeKind = Literal["tokens", "scale", "drop", "model"]
 
 
@@ -58,7 +60,8 @@ def what_if(
 ) -> WhatIf:
     """Make the change in every recorded trajectory.
 
-    Raises `CannotAllocateError` where no hop or work has that name, a model was never recorded, or tokens are unknown.
+    Raises ValueError where no hop or work has that name or a model was never recorded, `CannotAllocateError` (one of
+    those) where tokens are unknown.
     """
     people = usable_population(profile, binds)
     rows, new_s, assumption = _new_seconds(profile, change)
@@ -102,7 +105,7 @@ def _new_seconds(profile: Profile, change: Change) -> tuple[Bools, Floats, str]:
     rows: Bools = names == change.name
     if not rows.any():
         known = sorted({str(name) for name in profile.hops.hop} | {str(name) for name in profile.works.work})
-        raise CannotAllocateError(f"nothing is named {change.name!r}; there are {', '.join(known[:12])}")
+        raise ValueError(f"nothing is named {change.name!r}; there are {_some(known)}")
     took = np.nan_to_num((profile.works if work else profile.hops).duration_s[rows])
     others = "everything else takes as long as it did"
     if change.kind == "drop":
@@ -142,11 +145,18 @@ def _capped(profile: Profile, rows: Bools, took: Floats, most: float, lines: dic
     return np.maximum(took - saved, 0.0)
 
 
+def _some(known: Sequence[str]) -> str:
+    more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+    return f"{', '.join(known[:_NAMED])}{more}"
+
+
 def _other_model(profile: Profile, rows: Bools, took: Floats, model: str, lines: dict[str, Line]) -> Floats:
     hops = profile.hops
-    if model not in lines or not (hops.model == model).any():
+    if not (hops.model == model).any():
         known = sorted({str(name) for name in hops.model if str(name) in lines})
-        raise CannotAllocateError(f"no call of {model!r} with known tokens was recorded; there are {', '.join(known)}")
+        raise ValueError(f"no call of {model!r} was recorded; there are {_some(known)}")
+    if model not in lines:
+        raise CannotAllocateError(f"no call of {model!r} with known tokens was recorded")
     prompt, tokens = known_prompts(hops)[rows], hops.output_tokens[rows]
     own = [lines.get(str(name), lines[model]) for name in hops.model[rows]]
     now, then = (

@@ -26,6 +26,8 @@ RESERVES: Final = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 Way = tuple[Rule, float | None]
 FIRST: Final[Way] = ("equal_tuned", None)
+SAFE: Final[Way] = ("independent", None)
+"""The way that does well with any slots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +171,10 @@ def step_of(deadline_s: float) -> float:
     return 1.0 if deadline_s >= 5.0 else float(10.0 ** math.floor(math.log10(deadline_s / 5.0)))
 
 
-def held_out_success(times: Times, found: Clusters, aim: Aim, way: Way = ("independent", None)) -> float:
-    """The success of one way on trajectories that it was not learned from."""
-    return mean_and_error(try_out(times, found, aim, only=[way]).kept[way], found, times.weight)[0]
+def held_out_success(times: Times, found: Clusters, aim: Aim, tried: Sequence[Way]) -> float:
+    """The success of the best of these ways on trajectories that it was not learned from."""
+    kept = try_out(times, found, aim, only=tried).kept
+    return max(mean_and_error(kept[way], found, times.weight)[0] for way in tried)
 
 
 def binding_place(times: Times, budgets: Floats, deadline_s: float) -> tuple[str | None, float]:
@@ -204,5 +207,5 @@ def _mean_over(values: Floats, found: Clusters, weight: Floats | None) -> Share:
     """Mean of paired differences, with its interval over clusters."""
     known: Bools = ~np.isnan(values)
     w = known.astype(np.float64) if weight is None else known * weight
-    estimate = bootstrap(w * np.nan_to_num(values), w, found)
+    estimate = bootstrap(w * np.nan_to_num(values), w, found, is_difference=True)
     return Share(estimate.value, estimate.low, estimate.high, int(np.count_nonzero(known)))

@@ -110,8 +110,8 @@ def _one_size(streams: Streams, place: Slot, p: float, binds: Binds, wait_s: flo
     if binds != "answer" and (lower := _fitting_level(streams, level, place.budget_s, short)) < level:
         notes.append(
             f"the stream's {words.seconds(place.budget_s)} would not hold even a short answer "
-            f"({words.tokens(short)}) at the level that keeps first token and pace together {100 * p:g}% of the time "
-            f"({100 * level:.3g}% of each), so they stand where {100 * lower:.3g}% of each are kept"
+            f"({words.tokens(short)}) at the level that keeps first token and pace together {100 * p:.10g}% of the "
+            f"time ({100 * level:.3g}% of each), so they stand where {100 * lower:.3g}% of each are kept"
         )
         level = lower
         ttft, tpot = at_level(streams, level)

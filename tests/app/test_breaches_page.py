@@ -108,6 +108,21 @@ def test_the_causes_of_one_stand_end_to_end_and_reach_its_excess(
     assert f"{seconds(slowest.excess_s)} over the typical" in " ".join(text.value for text in opened.markdown)
 
 
+def test_one_that_is_its_own_reference_has_no_causes(
+    open_page: OpenPage, tmp_path: Path, write_runs: Any, figures: Figures
+) -> None:
+    opened = open_page(write_runs(tmp_path, {"ab": "ok"}), "breaches")
+
+    assert not opened.exception
+    said = " ".join(text.value for text in opened.caption)
+    assert "No causes: typical itself: nothing to compare with." in said
+    assert "Compared with" not in said
+    assert "+0 s" not in " ".join(text.value for text in opened.markdown)
+    assert figures(opened)["Against a typical one"] == "-"
+    assert "There is one trajectory so far" in opened.info[0].value
+    assert not opened.success
+
+
 def test_a_link_opens_the_same_view(open_page: OpenPage, recorded_store: Path, figures: Figures) -> None:
     first = open_page(recorded_store, "breaches", deadline="4s", trace=f"{11:032x}")
     address = {key: str(value[0] if isinstance(value, list) else value) for key, value in first.query_params.items()}

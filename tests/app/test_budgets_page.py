@@ -1,5 +1,7 @@
 """The page of budgets: a deadline, whether it can be met, what each part may take, what fits."""
 
+import re
+import shlex
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -8,8 +10,9 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hopbudget import budgets
-from hopbudget.app.data import Question, Scope, plan_file, source
+from hopbudget import budgets, cli
+from hopbudget.app import data
+from hopbudget.app.data import Question, Scope, attained, plan_file, source, usual_method
 from hopbudget.budgets.feasibility.whatif import Change, what_if
 from hopbudget.budgets.run_time import caps, fits, tokens
 from hopbudget.units import count, seconds, share
@@ -22,23 +25,88 @@ Figures = Callable[[AppTest], dict[str, str]]
 
 def plan_of(profile: budgets.Profile, **how: Any) -> budgets.Allocation:
     deadline_s = budgets.deadline_at(profile, 90, how.get("binds", "last"))
-    return budgets.allocate(profile, deadline_s, **{"method": "independent", **how})
+    return budgets.allocate(profile, deadline_s, **how)
 
 
 def test_the_plans_figures_are_those_of_allocate(
     open_page: OpenPage, recorded_store: Path, recorded_profile: budgets.Profile, figures: Figures
 ) -> None:
-    shown = figures(open_page(recorded_store, "budgets"))
+    opened = open_page(recorded_store, "budgets")
+    shown = figures(opened)
 
     plan = plan_of(recorded_profile)
     assert shown[f"Meet {seconds(plan.deadline_s)}"] == share(plan.feasibility.p_deadline)
     assert shown["Deadline that 90% meet"] == seconds(plan.feasibility.min_deadline_s)
-    assert shown["Keep all budgets too"] == share(plan.kept.share)
+    assert plan.auto is not None
+    assert shown["Keep all budgets too"] == share(plan.auto.success.share)
+    assert any(f"`auto` took `{plan.auto.method}`" in text.value for text in opened.caption)
     assert shown["Verdict for 90%"] == plan.feasibility.verdict.capitalize()
     assert plan.stream is not None
     assert shown["First token within (TTFT)"] == seconds(plan.stream.ttft_s)
     assert shown["Then a token every (TPOT)"] == seconds(plan.stream.tpot_s)
     assert shown["Up to (N)"] == f"{count(plan.stream.tokens or 0)} tokens"
+
+
+def test_too_few_for_an_interval_is_not_told_as_failures(open_page: OpenPage, tmp_path: Path, write_runs: Any) -> None:
+    opened = open_page(write_runs(tmp_path, {"ab": "ok"}), "budgets")
+
+    captions = [text.value for text in opened.caption]
+    assert "too few for a 95% interval" in captions
+    assert not any("so many failed" in text for text in captions)
+
+
+@pytest.mark.parametrize("name", ["budgets", "breaches"])
+def test_an_attained_percentile_is_told_from_overviews(
+    open_page: OpenPage, tmp_path: Path, write_runs: Any, name: str
+) -> None:
+    store = write_runs(tmp_path, {"a": "ok", "b": "ok", "c": "ok"})
+
+    said = " ".join(text.value for text in open_page(store, name, deadline="p90").caption)
+    assert "4.00 s is attained" in said
+    assert "Overview's p90, 3.80 s, is interpolated" in said
+    assert "interpolated" in " ".join(text.value for text in open_page(store).caption)
+    assert "is attained" not in " ".join(text.value for text in open_page(store, name, deadline="4s").caption)
+
+
+def test_a_percentile_of_first_answer_tokens_is_not_compared_with_overviews(
+    open_page: OpenPage, recorded_store: Path
+) -> None:
+    opened = open_page(recorded_store, "budgets", deadline="p90", binds="answer")
+
+    assert not opened.exception
+    assert not any("is attained" in text.value for text in opened.caption)
+
+
+def test_with_many_trajectories_the_method_is_a_quicker_one_and_it_says_so(
+    open_page: OpenPage, recorded_store: Path, monkeypatch: pytest.MonkeyPatch, go: Callable[[AppTest, str], AppTest]
+) -> None:
+    opened = open_page(recorded_store, "budgets")
+    assert opened.selectbox(key="method").value == "auto"
+
+    monkeypatch.setattr(data, "AUTO_UP_TO", 10)
+    opened.run()
+    assert opened.selectbox(key="method").value == "independent"
+    assert any("`hopbudget allocate` takes `auto`" in text.value for text in opened.caption)
+
+    opened.selectbox(key="method").set_value("auto").run()
+    assert go(go(opened, "breaches"), "budgets").selectbox(key="method").value == "auto"
+
+
+def test_the_command_beside_the_plan_writes_the_file_that_is_downloaded(
+    open_page: OpenPage, recorded_store: Path, tmp_path: Path
+) -> None:
+    address = {"workload": "research", "where": "outcome=ok", "slots": "visit", "percentile": "95"}
+    opened = open_page(recorded_store, "budgets", deadline="p75", **address)
+    said = " ".join(text.value for text in opened.caption)
+    (command,) = re.findall(r"`(hopbudget allocate [^`]*)` gives this plan", said)
+
+    cli.run([*shlex.split(command)[1:], "--out", str(tmp_path / "plan.toml")])
+
+    now = source(recorded_store)
+    assert now is not None
+    scope = Scope(now, "research", (("outcome", "ok"),))
+    question = Question(attained(scope, "last", 75), 95.0, "last", usual_method(scope), "visit")
+    assert tomllib.loads(plan_file(scope, question)) == tomllib.loads((tmp_path / "plan.toml").read_text())
 
 
 def test_moving_the_deadline_changes_the_budgets_and_they_still_fill_it(
@@ -90,7 +158,7 @@ def test_the_curve_goes_through_the_deadlines_own_share(
     assert shares == sorted(shares)
     before = max((point for point in points if point["s"] <= 5.0), key=lambda point: point["s"])
     after = min((point for point in points if point["s"] >= 5.0), key=lambda point: point["s"])
-    plan = budgets.allocate(recorded_profile, 5.0, method="independent")
+    plan = budgets.allocate(recorded_profile, 5.0)
     assert before["share"] <= plan.feasibility.p_deadline <= after["share"]
     assert before["low"] < before["share"] < before["high"]
 

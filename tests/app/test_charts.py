@@ -1,6 +1,8 @@
 """What stands behind the charts: axes, spreads, timelines, causes."""
 
 import math
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,16 @@ from hopbudget import budgets
 from hopbudget.app import look
 from hopbudget.app.allotted import segments
 from hopbudget.app.axis import deadlines, linear_ticks, log_ticks, time_axis
+from hopbudget.app.because import by_hop
 from hopbudget.app.bridge import stones
 from hopbudget.app.timeline import longest, timeline
+from hopbudget.app.trends import lines
 from hopbudget.budgets import Part
 from hopbudget.budgets.attainment.spread import DOTS, hop_spreads, work_spreads
+from hopbudget.budgets.blame.breaches import HopShare, breaches
 from hopbudget.store import queries
 from hopbudget.store.duck import Store
+from hopbudget.store.figures import Point
 
 spans = st.floats(1e-5, 1e5)
 
@@ -33,8 +39,36 @@ def test_ticks_are_few_and_inside_the_axis(high: float, ratio: float) -> None:
 
 def test_ticks_stand_where_a_clock_would_put_them() -> None:
     assert linear_ticks(0.0, 6.3) == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-    assert linear_ticks(0.0, 130.0) == [0.0, 30.0, 60.0, 90.0, 120.0]
+    assert linear_ticks(0.0, 115.0) == [0.0, 30.0, 60.0, 90.0]
+    assert linear_ticks(0.0, 130.0) == [0.0, 60.0, 120.0]
     assert linear_ticks(0.0, 4 * 3600.0) == [0.0, 3600.0, 7200.0, 10800.0, 14400.0]
+
+
+def test_a_trend_has_the_ticks_of_a_clock() -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    points = [Point(at + timedelta(hours=n), "", 5, 0, 9000.0, 15_000.0, None) for n in range(3)]
+    spec = lines(points, "p90_s", 3600, None).to_dict()
+    axes = [axis for axis in found(spec, "axis") if axis and "labelExpr" in axis and "values" in axis]
+    assert axes[0]["values"] == [0.0, 3600.0, 7200.0, 10800.0, 14400.0]
+    assert "/ 3600" in axes[0]["labelExpr"] and "min" not in axes[0]["labelExpr"]
+
+
+@given(st.floats(120.0, 1e6), st.sampled_from([3, 5, 7]))
+def test_ticks_of_minutes_and_hours_are_whole(high: float, most: int) -> None:
+    unit_s = 60.0 if high < 7200 else 3600.0 if high < 172_800 else 86_400.0
+    ticks = linear_ticks(0.0, high, most)
+    step = (ticks[1] - ticks[0]) / unit_s
+    assert step in (1, 2, 5, 10, 15, 20, 30, 60)
+    assert len(ticks) <= most + 1
+
+
+def found(spec: Any, key: str) -> list[Any]:
+    """Everything under this key, however deep."""
+    if isinstance(spec, list):
+        return [one for part in spec for one in found(part, key)]
+    if not isinstance(spec, dict):
+        return []
+    return [value for name, value in spec.items() if name == key] + found(list(spec.values()), key)
 
 
 def test_an_axis_is_logarithmic_where_values_are_far_apart() -> None:
@@ -144,3 +178,14 @@ def test_of_many_steps_the_longest_are_kept_in_order_and_failures_first() -> Non
     kept = longest(timeline({"duration_s": 10.0}, hops, [], None).lines, 3)
 
     assert [line.label for line in kept] == ["h7", "h8", "broken"]
+
+
+def test_the_bars_of_where_hold_all_of_the_excess(recorded_profile: budgets.Profile) -> None:
+    found = breaches(recorded_profile, 4.0)
+    rows = [row for rows in by_hop(found).to_dict()["datasets"].values() for row in rows]
+    told = [row["words"] for row in rows if set(row) == {"row", "right", "words"}]
+    assert sum(float(words.rstrip("%")) for words in told) == pytest.approx(100.0, abs=0.3)
+    small = [HopShare(f"hop-{index}", False, 0.02 * found.excess_s, 0.02) for index in range(12)]
+    spec = by_hop(replace(found, hops=(*found.hops[:1], *small), places=())).to_dict()
+    words = [row["words"] for rows in spec["datasets"].values() for row in rows if row.get("row") == "others"]
+    assert "10.0%" in words

@@ -84,6 +84,26 @@ def test_a_store_without_first_tokens_says_so(open_page: OpenPage, tmp_path: Pat
     assert "No first-token times were recorded" in opened.info[0].value
 
 
+def test_tokens_counted_in_chunks_are_told_as_chunks(open_page: OpenPage, sampled_store: Path, tmp_path: Path) -> None:
+    usual = [sample.Run(number, at_s=1.767e9 + 60 * number) for number in range(6)]
+    text = b"".join(sample.lines(usual))
+    assert b'"usage"' in text
+    (tmp_path / "runs.jsonl").write_bytes(text.replace(b'"usage"', b'"chunks"'))
+    Store(tmp_path / "chunks.duckdb").import_paths([tmp_path / "runs.jsonl"])
+    opened = open_page(tmp_path / "chunks.duckdb", "streams")
+
+    assert not opened.exception
+    assert opened.warning[0].value.startswith("Tokens were counted in chunks: ")
+    figures = {figure.label: str(figure.value) for figure in opened.metric}
+    assert figures["A chunk every"].endswith(" ms")
+    assert figures["Tokens (N)"].endswith(" chunks")
+    listed = opened.dataframe[0].value
+    assert all(str(pace).endswith(" by chunk") for pace in listed["TPOT"])
+    overview = open_page(tmp_path / "chunks.duckdb")
+    assert any("of them by chunk, not by token" in text.value for text in overview.caption)
+    assert not open_page(sampled_store, "streams").warning
+
+
 def test_without_gaps_the_page_still_stands(open_page: OpenPage, recorded_store: Path) -> None:
     opened = open_page(recorded_store, "streams")
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hopbudget.budgets import Allocation, Profile, allocate, deadline_at
+from hopbudget.budgets.allocation import SlotKind
 from hopbudget.budgets.groups.folds import Clusters
 from hopbudget.budgets.numbers.quantiles import clopper_pearson
 from hopbudget.budgets.splits.auto import Aim, binding_place, cross_validate, in_time, step_of, succeeded, try_out, ways
@@ -140,6 +141,12 @@ def test_success_is_what_was_measured_out_of_sample_not_on_what_was_learned(prof
     assert a.auto.kept_of_deadline.share == pytest.approx(a.auto.success.share / a.auto.deadline_only.share)
 
 
+def test_few_trajectories_are_no_finding_about_an_equal_split(profile_of: Build) -> None:
+    notes = allocate(profile_of([hops(1.0, 2.0), hops(1.5, 1.0), hops(1.0, 1.0)]), 5.0).notes
+    assert "of only 3 trajectories nothing tells whether another split beats the equal one" in notes
+    assert not any("nothing beats" in note for note in notes)
+
+
 def test_one_place_leaves_nothing_to_choose(profile_of: Build) -> None:
     a = at_p90(profile_of([hops(1.0 + 0.1 * k) for k in range(40)]))
     assert a.auto is not None
@@ -167,6 +174,18 @@ def test_the_price_of_more_slots_is_told_by_the_kinds_of_slots(profile_of: Build
     success = [share for _, _, share in a.auto.price]
     assert success == sorted(success, reverse=True)
     assert success[0] == pytest.approx(a.auto.deadline_only.share)
+
+
+@pytest.mark.parametrize("kind", ["name", "before"])
+def test_the_price_of_the_slots_that_were_taken_is_the_success_that_is_told(profile_of: Build, kind: SlotKind) -> None:
+    rows = [
+        {"steps": [("hop", {"hop": hop, "duration_s": float(s)}) for hop, s in zip("aab", (k, k, 2 * k), strict=True)]}
+        for k in np.random.default_rng(6).lognormal(0, 0.5, 120)
+    ]
+    a = at_p90(profile_of(rows), slots=kind)
+    assert a.auto is not None
+    told = {taken: share for taken, _, share in a.auto.price}
+    assert told[kind] == a.auto.success.share
 
 
 def test_the_binding_place_is_broken_alone_most_often() -> None:

@@ -81,6 +81,18 @@ def test_the_sentence_names_what_was_held_out_and_what_was_told(small: Backtest)
     assert "made it [" in small.sentence
 
 
+def test_the_sentence_says_which_runs_are_told_one_by_one(profile_of: Build) -> None:
+    sizes = {"a": 40, "b": 40, "c": 40, "d": 5}
+    rows = [
+        {"run": run, "steps": [("hop", {"hop": name, "duration_s": 1.0 + 0.01 * k}) for name in "xy"]}
+        for run, size in sizes.items()
+        for k in range(size)
+    ]
+    found = backtest(profile_of(rows), [P90], parts=())
+    assert "in 4 runs told 90%" in found.sentence
+    assert "of 3 with enough trajectories reached 90%" in found.sentence
+
+
 def test_a_loop_of_one_name_is_split_by_what_came_before(profile_of: Build) -> None:
     rows = [{"steps": [("hop", {"duration_s": 1.0 + 0.01 * k}), ("hop", {"duration_s": 2.0})]} for k in range(40)]
     found = backtest(profile_of(rows), [P90], parts=())
@@ -88,8 +100,12 @@ def test_a_loop_of_one_name_is_split_by_what_came_before(profile_of: Build) -> N
 
 
 def test_too_little_says_so(profile_of: Build) -> None:
-    with pytest.raises(CannotAllocateError, match="too little to hold anything out"):
+    with pytest.raises(
+        CannotAllocateError, match="too little to hold anything out: 10 trajectories can be used, and a"
+    ):
         backtest(profile_of(unlike(10)), [P90])
+    with pytest.raises(CannotAllocateError, match="too little to hold anything out: 1 trajectory can be used, and a"):
+        backtest(profile_of(unlike(1)), [P90])
 
 
 def test_progress_ends_at_its_end(profile_of: Build) -> None:

@@ -187,6 +187,19 @@ def test_a_larger_prompt_is_told_from_a_late_first_token(profile_of: Build) -> N
     assert parts_of(profile, 61)["first_token", "answer"].seconds == pytest.approx(3.0, abs=0.1)
 
 
+@pytest.mark.parametrize(("n", "streamed"), [(3, False), (40, False), (40, True)])
+def test_prompts_that_are_nearly_alike_explain_no_slowness(profile_of: Build, n: int, streamed: bool) -> None:
+    """The first call of a process is slow, and has nothing cached yet: four prompt tokens more of a thousand."""
+
+    def call(prompt: float, seconds: float) -> dict[str, Any]:
+        waited = {"ttft_s": seconds - 0.1, "streamed": True} if streamed else {}
+        return {"steps": [hop("answer", seconds, output_tokens=100.0, input_tokens=prompt, **waited)]}
+
+    random = np.random.default_rng(0)
+    profile = profile_of([*[call(996.0, float(s)) for s in random.normal(0.8, 0.005, n - 1)], call(1000.0, 1.0)])
+    assert not any(part.kind == "prompt" for part in explain(profile).parts(n - 1))
+
+
 def test_without_an_observed_first_token_a_prompts_cost_is_read_off_durations_and_marked_so(
     profile_of: Build,
 ) -> None:
@@ -301,6 +314,13 @@ def test_failed_and_intervened_trajectories_are_no_reference(profile_of: Build) 
 def test_the_reference_is_described_in_words(profile_of: Build) -> None:
     assert explain(profile_of(usual())).reference.description == (
         "the 41 trajectories in the middle (45th to 55th percentile): 3.50 s, 2.0 hops, 500 ms of work on average"
+    )
+
+
+def test_a_reference_of_few_says_of_how_many_and_what_that_means(profile_of: Build) -> None:
+    assert explain(profile_of([{"steps": [hop("plan", s)]} for s in (1.0, 2.0, 3.0)])).reference.description == (
+        "the 1 trajectory in the middle (45th to 55th percentile of 3): 2.00 s, 1.0 hops, 0 s of work; so few that a "
+        "part of each difference is chance"
     )
 
 

@@ -46,6 +46,15 @@ def test_every_figure_is_the_plain_one_of_each_side(profile_of: Build) -> None:
     assert of(found, "steps", "mean").this == pytest.approx(2.0)
 
 
+def test_tokens_that_were_counted_in_chunks_are_compared_with_none(profile_of: Build) -> None:
+    stream = {"hop": "answer", "duration_s": 2.0, "tpot_s": 0.05, "output_tokens": 20.0}
+    by_token = profile_of([{"steps": [("hop", stream)]}] * 6)
+    by_chunk = profile_of([{"steps": [("hop", stream | {"n_is_chunks": True})]}] * 7)
+    found = compare(by_chunk, by_token)
+    assert {d.metric for d in found.differences}.isdisjoint({"tpot_s", "tokens"})
+    assert (found.by_chunks_this, found.by_chunks_other) == (7, 0)
+
+
 def test_a_slower_hop_is_beyond_its_interval_and_the_other_hop_is_not(profile_of: Build) -> None:
     found = compare(profile_of(runs(1, 150, scale=2.0)), profile_of(runs(2, 150)))
     assert of(found, "hop_s", "p50", "plan").beyond

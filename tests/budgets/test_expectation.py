@@ -56,6 +56,17 @@ def test_each_model_has_its_own_line_and_rare_ones_share_one(profile_of: Build) 
     assert lines["rare"].a_s < 9.0
 
 
+@pytest.mark.parametrize(
+    ("n", "prompts", "told"), [(19, (10, 9000), False), (40, (990, 1010), False), (40, (10, 9000), True)]
+)
+def test_a_prompts_cost_is_told_by_enough_hops_whose_prompts_differ(
+    profile_of: Build, n: int, prompts: tuple[int, int], told: bool
+) -> None:
+    sizes = np.random.default_rng(2).integers(*prompts, n)
+    rows = [{"model": "m", "duration_s": 1 + 1e-4 * s, "output_tokens": 5, "input_tokens": s} for s in sizes.tolist()]
+    assert (fit_lines(profile_of(calls(rows)).hops)["m"].per_prompt_token_s > 0) is told
+
+
 def test_an_unknown_prompt_counts_as_its_models_median(profile_of: Build) -> None:
     rows = [{"model": "m", "input_tokens": n} for n in (10, 20, 90)] + [{"model": "m"}, {"model": "other"}]
     assert known_prompts(profile_of(calls(rows)).hops).tolist() == [10, 20, 90, 20, 0]

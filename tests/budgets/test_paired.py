@@ -70,6 +70,17 @@ def test_one_cluster_has_no_interval_and_no_share_goes_beyond_0_and_1() -> None:
     assert (few.low, few.high) == (0.0, 1.0)
 
 
+def test_a_difference_that_is_alike_in_all_of_few_clusters_is_not_taken_for_certain() -> None:
+    """Of three clusters that all gained, 29% of all clusters may gain and the others lose; of 200, 98% do."""
+    few = bootstrap(np.ones(3), np.ones(3), alone(3), is_difference=True)
+    assert (few.value, few.low, few.high) == (1.0, pytest.approx(2 * 0.2924 - 1, abs=1e-4), 1.0)
+    many = bootstrap(np.full(200, -1.0), np.ones(200), alone(200), is_difference=True)
+    assert (many.value, many.low) == (-1.0, -1.0)
+    assert many.high == pytest.approx(-0.963, abs=1e-3)
+    same = bootstrap(np.zeros(3), np.ones(3), alone(3), is_difference=True)
+    assert (same.low, same.high) == (0.0, 0.0)
+
+
 @pytest.mark.parametrize("runs", [3, 8])
 def test_the_interval_of_a_share_over_few_runs_covers_as_often_as_it_says(runs: int) -> None:
     """500 draws of runs that differ: percentiles alone cover the truth in 73% and 88%."""
@@ -119,6 +130,32 @@ def test_the_interval_of_a_share_holds_about_as_often_as_it_says(n: int, rare: f
         low, high = share_interval(*skewed(random, n, rare), np.arange(n))
         held += low <= truth <= high
     assert 0.85 <= held / 400 <= 0.99
+
+
+@pytest.mark.parametrize("n", [20, 40, 100])
+@pytest.mark.parametrize(("slope", "rare"), [(-1.0, 0.3), (-1.0, 0.6), (2.5, 0.6)])
+def test_an_end_towards_the_inside_holds_about_as_often_as_it_says(n: int, slope: float, rare: float) -> None:
+    """Of a cause that saved time, or that took more than all of it."""
+    random = np.random.default_rng(4)
+    part, whole = skewed(random, 1_000_000, rare)
+    truth = slope * part.sum() / whole.sum()
+    assert not 0 <= truth <= 1
+    held = 0
+    for _ in range(400):
+        top, bottom = skewed(random, n, rare)
+        low, high = share_interval(slope * top, bottom, np.arange(n))
+        held += truth <= high if truth < 0 else low <= truth
+    assert 0.92 <= held / 400 <= 1.0
+
+
+def test_an_end_towards_the_inside_follows_the_data() -> None:
+    part, whole = skewed(np.random.default_rng(5), 60, 0.6)
+    low, high = share_interval(-part, whole, np.arange(60))
+    ratio = -part.sum() / whole.sum()
+    assert low < ratio < high < 0
+    assert (ratio - low) == pytest.approx(high - ratio)
+    more_low, more_high = share_interval(whole + part, whole, np.arange(60))
+    assert 1 < more_low < 1 - ratio < more_high
 
 
 def test_a_share_of_few_clusters_has_no_interval() -> None:

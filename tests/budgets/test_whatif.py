@@ -82,13 +82,14 @@ def test_another_model_takes_its_own_line(profile_of: Build) -> None:
     ("change", "said"),
     [
         (Change("drop", "verify"), "nothing is named 'verify'; there are plan, search"),
-        (Change("model", "plan", "zeta"), "no call of 'zeta' with known tokens was recorded"),
+        (Change("model", "plan", "zeta"), "no call of 'zeta' was recorded"),
         (Change("tokens", "plan", 5.0), "tokens of these hops are not known"),
     ],
 )
 def test_what_was_never_recorded_is_said(profile_of: Build, change: Change, said: str) -> None:
-    with pytest.raises(CannotAllocateError, match=said):
+    with pytest.raises(ValueError, match=said) as caught:
         ask(profile_of([serial(3.0, 2.0)]), change)
+    assert isinstance(caught.value, CannotAllocateError) is (change.kind == "tokens")
 
 
 def test_failures_stay_failures(profile_of: Build) -> None:

@@ -12,10 +12,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from hopbudget.store import caps, content, documents, facts, forms, otlp, protobuf, shapes
 from hopbudget.store.accounts import Account
-from hopbudget.store.batch import Part, group
 from hopbudget.store.spans import Decoded
 
 from .test_protobuf import as_protobuf
+from .traces import by_trace
 
 RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.jsonl"))
 
@@ -147,7 +147,7 @@ def check(decoded: Decoded) -> None:
     for span in decoded.spans:
         assert 0 < span.start_ns <= span.end_ns < 1 << 63
         assert (len(bytes.fromhex(span.trace_id)), len(bytes.fromhex(span.span_id))) == (16, 8)
-    traces = [list(trace.values()) for trace in group([Part(decoded.spans)])[0].values()]
+    traces = by_trace(decoded.spans)
     found = facts.of_traces(traces)
     for row in found.trajectories:
         assert min(row.duration_s, row.work_s, row.model_s, row.paused_s) >= 0

@@ -9,20 +9,17 @@ import pytest
 
 from hopbudget.store import documents, facts
 from hopbudget.store.accounts import Account
-from hopbudget.store.batch import Part, group
 from hopbudget.store.facts import Facts
 from hopbudget.store.rows import HopRow
 from hopbudget.store.spans import Span
+
+from .traces import traces_in
 
 RECORDED = Path(__file__).parent / "recorded"
 
 
 def traces(name: str) -> list[list[Span]]:
-    part = Part()
-    for piece in documents.pieces(next(RECORDED.glob(f"{name}.json*"))):
-        assert piece.decoded.rejected == []
-        part.spans += piece.decoded.spans
-    return [list(trace.values()) for trace in group([part])[0].values()]
+    return traces_in(documents.pieces(next(RECORDED.glob(f"{name}.json*"))))
 
 
 def rows(name: str) -> Facts:

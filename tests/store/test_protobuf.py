@@ -21,7 +21,7 @@ def as_protobuf(line: bytes) -> bytes:
     def to_base64(match: re.Match[bytes]) -> bytes:
         return match[1] + base64.b64encode(bytes.fromhex(match[2].decode()))
 
-    text = re.sub(rb'("(?:traceId|spanId|parentSpanId)":")([0-9a-f]+)', to_base64, line)
+    text = re.sub(rb'("(?:traceId|spanId|parentSpanId)": ?")([0-9a-f]+)', to_base64, line)
     return json_format.Parse(text, ExportTraceServiceRequest()).SerializeToString()
 
 
@@ -36,7 +36,7 @@ def test_requests_one_after_the_other_are_read_together(given_spans: "list[objec
     bodies = [as_protobuf(line) for line in lines(given_spans)]  # type: ignore[arg-type]
     together = protobuf.decode_usual(b"".join(bodies))
     assert together is not None
-    assert together.spans == [span for body in bodies for span in protobuf.decode(body).spans]
+    assert list(together.spans) == [span for body in bodies for span in protobuf.decode(body).spans]
 
 
 def test_content_is_counted_each_time_and_never_remembered() -> None:

@@ -52,7 +52,13 @@ def test_the_work_share_is_over_complete_trajectories(filled: Store) -> None:
 def test_the_time_is_split_into_first_tokens_writing_hops_unsplit_and_work(filled: Store) -> None:
     with filled.reading() as con:
         split = queries.report(con, Where(workload="bot"))["time_split"]
-    assert split == {"first_token_s": 2.0, "writing_s": 6.0, "hop_unsplit_s": 2.0, "work_s": 50.0}
+    assert split == {
+        "first_token_s": 2.0,
+        "writing_s": 6.0,
+        "hop_unsplit_s": 2.0,
+        "work_s": 50.0,
+        "trajectories_s": 60.0,
+    }
 
 
 def test_hops_are_reported_by_name(filled: Store) -> None:
@@ -93,6 +99,11 @@ def test_groups_are_the_values_of_an_attribute_the_largest_first(filled: Store) 
         (Where(workload="bto"), "There is no workload 'bto'. Did you mean bot?"),
         (Where(attributes={"sed": "a"}), "No trajectory has an attribute 'sed'. Did you mean seed?"),
         (Where(attributes={"seed": "zz"}), "No trajectory has seed=zz; there are a, b."),
+        (
+            Where(attributes={"ou": "a"}),
+            "No trajectory has an attribute 'ou'; there are outcome, run, hopbudget.run, session, "
+            "gen_ai.operation.name and 5 more.",
+        ),
     ],
 )
 def test_a_mistyped_filter_is_told_with_the_nearest_names(filled: Store, where: Where, words: str) -> None:

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from hopbudget.store import documents, facts
-from hopbudget.store.batch import Part, group
 from hopbudget.store.facts import Facts
+
+from .traces import traces_in
 
 RECORDED = Path(__file__).parent / "recorded"
 CLOCK_S = 0.005
@@ -87,11 +88,7 @@ class Trip(NamedTuple):
 
 @pytest.fixture(scope="module", params=TRIPS)
 def trip(request: pytest.FixtureRequest) -> Trip:
-    part = Part()
-    for piece in documents.pieces(RECORDED / f"trip_{request.param}.jsonl"):
-        assert piece.decoded.rejected == []
-        part.spans += piece.decoded.spans
-    found = facts.of_traces(list(trace.values()) for trace in group([part])[0].values())
+    found = facts.of_traces(traces_in(documents.pieces(RECORDED / f"trip_{request.param}.jsonl")))
     sent = json.loads((RECORDED / f"trip_{request.param}.sent.json").read_text())
     return Trip(found, TRIPS[request.param], sent)
 

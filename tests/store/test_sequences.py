@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any
 
 import duckdb
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from hopbudget.store import columns, facts, sequences
 from hopbudget.store.arrow import Stream
 from hopbudget.store.batch import Part, make_ready
-from hopbudget.store.spans import Attributes, Event, Span
-from hopbudget.store.tables import TABLES, fields_of, keys_of
+from hopbudget.store.spans import Attributes, Event, Span, Spans, fields_of
+from hopbudget.store.tables import TABLES, keys_of
 from hopbudget.tracing import vocabulary as v
 
 SETTLED: Mapping[str, int] = {}
@@ -122,9 +123,8 @@ def at_once(found: sequences.Found, table: str) -> list[Any]:
 
 
 def find(traces: list[list[Span]], settles: Mapping[str, int] = SETTLED) -> sequences.Found:
-    spans = [span for one in traces for span in one]
-    fields = fields_of(spans)
-    return sequences.find(spans, fields, keys_of(fields), list(map(len, traces)), settles)
+    spans = Spans(fields_of([span for one in traces for span in one]))
+    return sequences.find(spans, keys_of(spans.fields), list(map(len, traces)), settles)
 
 
 several = st.integers(1, 6).flatmap(lambda count: st.tuples(*map(trace, range(count)))).map(list)
@@ -135,7 +135,7 @@ some_settle = st.dictionaries(st.integers(0, 5).map(lambda number: f"{number:032
 @given(several, some_settle)
 def test_rows_of_many_at_once_are_those_of_each_by_itself(traces: list[list[Span]], settles: Mapping[str, int]) -> None:
     found = find(traces, settles)
-    usual = [one for number, one in enumerate(traces) if number not in found.others]
+    usual = [one for one in traces if one not in found.others]
     for table in TABLES:
         assert at_once(found, table) == by_itself(usual, table, settles)
 
@@ -168,7 +168,15 @@ def make(number: int, agent: str) -> list[Span]:
 @settings(deadline=None)
 @given(several)
 def test_a_batch_holds_the_rows_of_usual_and_of_other_trajectories(traces: list[list[Span]]) -> None:
-    ready = make_ready([Part([span for one in traces for span in one])])
+    whole = [span for one in traces for span in one]
+    in_turns = [span for several in zip_longest(*traces) for span in several if span]
+    for spans in (whole, in_turns, in_turns + whole):
+        assert_is_ready(spans, traces)
+
+
+def assert_is_ready(spans: list[Span], traces: list[list[Span]]) -> None:
+    ready = make_ready([Part(spans)])
+    assert (ready.given, columns.size(ready.tables["spans"])) == (len(spans), sum(map(len, traces)))
     for table in TABLES:
         rows = by_itself(traces, table, SETTLED)
         assert sorted(read(ready.tables[table]) if table in ready.tables else [], key=str) == sorted(rows, key=str)

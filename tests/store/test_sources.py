@@ -9,7 +9,8 @@ import pytest
 
 from hopbudget.store import documents
 from hopbudget.store.accounts import Account
-from hopbudget.store.batch import Part, group
+
+from .traces import traces_in
 
 COUNTED = {
     # file: model calls, tools, trajectories
@@ -59,12 +60,8 @@ GAPS = {
 
 
 def account_of(path: Path) -> Account:
-    part = Part()
-    for piece in documents.pieces(path):
-        assert piece.decoded.rejected == []
-        part.spans += piece.decoded.spans
     account = Account()
-    account.add(list(trace.values()) for trace in group([part])[0].values())
+    account.add(traces_in(documents.pieces(path)))
     return account
 
 

@@ -14,7 +14,8 @@ from hopbudget.errors import Exit, UserError
 from hopbudget.store.batch import Part, make_ready
 from hopbudget.store.duck import Store
 from hopbudget.store.importing import find_files
-from hopbudget.store.open import check_fillable
+from hopbudget.store.open import check_fillable, open_source
+from hopbudget.store.spool import Spool, spool_folder
 
 
 def counts(store: Store, rows: Any) -> list[int]:
@@ -284,6 +285,39 @@ def test_a_store_that_lost_a_table_is_called_damaged(make: Any, store: Store, tm
         store.reading() as con,
     ):
         con.execute("SELECT count(*) FROM hops")
+
+
+def test_an_import_that_fails_on_its_way_says_how_much_is_in(
+    make: Any, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [make.file(tmp_path / f"{word}.jsonl", make.run(word)) for word in ("t1", "t2")]
+    store.batch_spans = 2
+    real, puts = store.put, []
+
+    def put(*given: Any) -> Any:
+        puts.append(given)
+        if len(puts) == 2:
+            raise UserError("No room.", Exit.ENVIRONMENT)
+        return real(*given)
+
+    monkeypatch.setattr(store, "put", put)
+    with pytest.raises(
+        UserError, match=r"^No room\. Before that 1 trajectory went in; import again to add the rest\.$"
+    ):
+        store.import_paths(files)
+
+
+def test_what_waits_beside_a_store_that_can_not_be_written_is_told_and_the_store_is_read(
+    make: Any, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.import_paths([make.file(tmp_path / "a.jsonl", make.run("t1"))])
+    assert store.path
+    Spool(spool_folder(store.path)).append([make.line(make.run("t2"))], 4)
+    monkeypatch.setattr("hopbudget.store.open.os.access", lambda path, how: False)
+    with open_source([], store.path).reading() as con:
+        assert con.execute("SELECT count(*) FROM trajectories").fetchall() == [(1,)]
+    said = f"{store.path} can't be written, so 1 file waits in its spool; shown is what it holds\n"
+    assert capsys.readouterr().err == said
 
 
 def test_what_can_not_be_recorded_into_is_told_beforehand(store: Store, tmp_path: Path) -> None:

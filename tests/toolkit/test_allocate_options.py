@@ -23,6 +23,11 @@ def test_auto_is_the_default_and_says_what_it_took(hopbudget: Any, filled: Path)
     assert plan["auto"]["method"] in plan["auto"]["candidates"][0]["method"] or plan["auto"]["beats_equal"]
 
 
+def test_the_longest_final_answer_says_of_which_model_it_is(hopbudget: Any, filled: Path) -> None:
+    said = hopbudget("allocate", filled, "--deadline", "p90")
+    assert "a final answer of small whose call begins by" in " ".join(said.out.split())
+
+
 def test_what_is_kept_where_it_was_learned_says_so(hopbudget: Any, filled: Path) -> None:
     plan = hopbudget("allocate", filled, "--deadline", "p90", "--method", "mean", "--json").json
     said = hopbudget("allocate", filled, "--deadline", "p90", "--method", "mean")
@@ -56,6 +61,7 @@ def test_both_ends_need_both_deadlines(hopbudget: Any, filled: Path, extra: list
 def test_an_answer_deadline_past_the_deadline_is_usage(hopbudget: Any, filled: Path) -> None:
     said = hopbudget("allocate", filled, "--deadline", "3s", "--binds", "both", "--answer-deadline", "5s")
     assert said.code == 2
+    assert "--answer-deadline 5.00 s is after the deadline, 3.00 s" in said.err
 
 
 def test_a_conversation_can_be_the_unit(hopbudget: Any, filled: Path) -> None:
@@ -90,10 +96,19 @@ def test_a_change_says_what_it_does_and_what_it_assumes(hopbudget: Any, filled: 
     assert "It assumes that" in said.out
 
 
-def test_a_change_needs_a_name_that_was_recorded(hopbudget: Any, filled: Path) -> None:
-    said = hopbudget("allocate", filled, "--deadline", "p80", "--what-if", "drop:verify")
-    assert said.code == 3
-    assert "nothing is named 'verify'" in said.err
+def test_a_percentile_is_never_told_as_all(hopbudget: Any, filled: Path) -> None:
+    said = hopbudget("allocate", filled, "--deadline", "3s", "--percentile", "99.99999")
+    assert "p99.99999" in said.out and "99.99999% meet" in said.out
+    assert "p100" not in said.out
+
+
+@pytest.mark.parametrize(
+    ("change", "said_why"), [("drop:verify", "nothing is named 'verify'"), ("plan:model=zeta", "no call of 'zeta'")]
+)
+def test_a_change_of_what_was_never_recorded_is_usage(hopbudget: Any, filled: Path, change: str, said_why: str) -> None:
+    said = hopbudget("allocate", filled, "--deadline", "p80", "--what-if", change)
+    assert said.code == 2
+    assert said_why in said.err
 
 
 @pytest.mark.parametrize("text", ["", "plan", "drop:", "plan:tokens=0", "plan:tokens=many", "plan:scale=-1", "a:b=1"])

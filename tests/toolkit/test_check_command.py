@@ -325,3 +325,9 @@ def test_where_nothing_counts_it_says_why(hopbudget: Run, filled: Path, objectiv
     config(objective)
     assert hopbudget("check", filled, "--json").json["objectives"][0]["note"] == why
     assert f"nothing to count: {why}" in hopbudget("check", filled).out
+
+
+def test_a_workload_that_nothing_has_is_told_with_the_nearest_names(hopbudget: Run, filled: Path) -> None:
+    config(EASY, workload="reserch")
+    said = " ".join(hopbudget("check", filled).out.split())
+    assert "no trajectory of this workload in the window. Did you mean research?" in said

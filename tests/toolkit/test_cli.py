@@ -1,5 +1,6 @@
 """The door: help, usage errors, missing extras and ports in use, each with its exit code."""
 
+import json
 import os
 import socket
 import subprocess
@@ -106,6 +107,21 @@ def test_a_terminal_without_unicode_still_gets_its_report(filled: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "Hops: duration" in done.stdout
+
+
+def test_json_holds_every_name_in_any_encoding(recorded_runs: Path, tmp_path: Path) -> None:
+    name = "w\u00e9ird-\u00f1\u2192n"
+    (tmp_path / "runs.jsonl").write_text(recorded_runs.read_text().replace('"plan"', json.dumps(name)))
+    report = [sys.executable, "-m", "hopbudget", "report", "runs.jsonl", "--json"]
+    done = subprocess.run(
+        report,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert name in {row["hop"] for row in json.loads(done.stdout)["by_hop"]}
 
 
 def test_the_app_ends_its_server_when_it_is_told_to_end(filled: Path) -> None:

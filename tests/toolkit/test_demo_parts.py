@@ -2,6 +2,7 @@
 
 from collections import Counter
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from rich.console import Console
 
 from hopbudget.demo.board import HOPS, Board, route
+from hopbudget.demo.showing import WORKLOAD, _goodbye, _what_was_seen
 from hopbudget.demo.streams import TOKENS, TOTAL_S, Listener, legend, listeners, numbers, panels
 from hopbudget.demo.world import SHARES, Turn, turns
+from hopbudget.store.duck import Store
 from hopbudget.tracing import vocabulary as v
 
 
@@ -60,6 +63,18 @@ def test_every_call_of_a_turn_has_dice_of_its_own() -> None:
     seeds = [turn.seed(hop, visit) for hop in HOPS for visit in (1, 2, 3)]
     assert len(set(seeds)) == len(seeds)
     assert turn.seed("read", 2) == Turn(3, "night trains").seed("read", 2)
+
+
+def test_one_trajectory_alone_has_no_slowest(recorded_runs: Path, tmp_path: Path) -> None:
+    line = recorded_runs.read_text().splitlines()[0]
+    named = line.replace('"stringValue": "research"', f'"stringValue": "{WORKLOAD}"').replace('"v0"', '"demo-run"')
+    (tmp_path / "one.jsonl").write_text(named)
+    store = Store(tmp_path / "one.duckdb")
+    store.import_paths([tmp_path / "one.jsonl"])
+    out = Console(file=StringIO(), width=80)
+    seen = _what_was_seen(out, store, "demo-run")
+    assert seen.slowest is None
+    _goodbye(out, store.path, seen)
 
 
 # --- two answers ---------------------------------------------------------------------------------------------

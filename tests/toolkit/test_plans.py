@@ -56,6 +56,12 @@ def test_a_plan_has_the_keys_that_users_rely_on() -> None:
     assert (p["format"], p["workload"], p["deadline_s"]) == (1, "agent", 10.0)
 
 
+def test_a_limit_is_rounded_up_so_that_what_it_was_read_from_keeps_it() -> None:
+    stream = replace(allocation().stream, ttft_s=0.8000001, tpot_s=0.0200000001)  # type: ignore[type-var]
+    written = plan(stream=stream)["stream"]
+    assert (written["ttft_s"], written["tpot_s"]) == (0.800001, 0.020000001)
+
+
 def test_what_is_not_known_is_null_and_nothing_is_infinite() -> None:
     p = plan(stream=None)
     assert p["stream"] is None
@@ -170,10 +176,12 @@ def test_a_missing_plan_names_the_command_that_writes_one(tmp_path: Path) -> Non
     ("text", "says"),
     [
         ("x = ", "is not a TOML file"),
+        ("a = 1\nkept_of_deadline", "is not a TOML file: it ends too early, at line 2"),
         ("deadline_s = 1.0", "is not a plan"),
         ("format = 1", "`deadline_s` must be a positive number of seconds, not None"),
         ("format = 1\ndeadline_s = inf", "`deadline_s` must be a positive number"),
         ("format = 1\ndeadline_s = 'soon'", "not 'soon'"),
+        ("format = 1\ndeadline_s = 1e308", "`deadline_s` is longer than ten years: 1e\\+308 seconds"),
         ("format = 1\ndeadline_s = 1.0\nslots = 3", "`slots` must be an array of tables"),
         ("format = 1\ndeadline_s = 1.0\n[[slots]]\nslot = 'a'\nbudget_s = -1.0", "slot 1 needs"),
         ("format = 1\ndeadline_s = 1.0\nstream = 3", "`stream` must be a table"),

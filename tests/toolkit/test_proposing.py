@@ -1,5 +1,6 @@
 """`check --propose`: a configuration from what is recorded, that nobody's file is lost to."""
 
+import json
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -34,11 +35,26 @@ def test_it_says_that_it_was_observed_of_how_many_and_that_it_is_no_advice(hopbu
     assert "# small = { input = , cached = , output = }" in text
 
 
+def test_as_json_it_is_one_object_of_the_values_and_the_commented_text(hopbudget: Run, filled: Path) -> None:
+    text = hopbudget("check", filled, "--propose").out
+    told = hopbudget("check", filled, "--propose", "--json").json
+    assert told == {"written": None, "config": tomllib.loads(text), "toml": text}
+    written = hopbudget("check", filled, "--propose", "--json", "--out", "hopbudget.toml").json
+    assert written == told | {"written": "hopbudget.toml"}
+    assert Path("hopbudget.toml").read_text() == text
+
+
+def test_a_schema_that_is_written_is_one_json_object_too(hopbudget: Run) -> None:
+    said = hopbudget("check", "--schema", "--json", "--out", "schema.json")
+    assert said.json == json.loads(Path("schema.json").read_text())
+
+
 def test_what_too_few_were_seen_of_is_commented_out(hopbudget: Run, recorded_runs: Path) -> None:
     Path("one.jsonl").write_text(recorded_runs.read_text().splitlines()[0])
     text = hopbudget("check", "one.jsonl", "--propose").out
     assert "objectives" not in tomllib.loads(text)["workloads"]["research"]
     assert "to say" in text
+    assert "observed 0 of 1; the upper end of the 95% interval; so few say little, 29 are enough" in text
 
 
 def test_names_that_need_quotes_get_them(hopbudget: Run, recorded_runs: Path) -> None:

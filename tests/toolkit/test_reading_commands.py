@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from hopbudget.store.duck import Store
+
 Run = Callable[..., Any]
 
 
@@ -23,6 +25,35 @@ def test_report_draws_hops_first_tokens_and_the_split_of_time_within_80_columns(
     for words in ("Where the time went", "Hops: duration", "TTFT p50", "plan", "search", "answer"):
         assert words in said.out
     assert max(map(len, said.out.splitlines())) <= 80
+
+
+def test_report_of_several_workloads_says_of_which(hopbudget: Run, recorded_runs: Path) -> None:
+    lines = recorded_runs.read_text().splitlines(keepends=True)
+    other = [line.replace('"stringValue": "research"', '"stringValue": "two-answers"') for line in lines[:7]]
+    Path("runs.jsonl").write_text("".join([*other, *lines[7:]]))
+    said = hopbudget("report", "runs.jsonl")
+    assert "of 2 workloads together (--workload NAME for one): research 53, two-answers 7" in " ".join(said.out.split())
+    assert "of 2 workloads together" in hopbudget("report", "runs.jsonl", "--by", "run").out
+    assert hopbudget("report", "runs.jsonl", "--json").json["workloads"] == {"research": 53, "two-answers": 7}
+    chosen = hopbudget("report", "runs.jsonl", "--workload", "two-answers")
+    assert "together" not in chosen.out
+
+
+def test_report_names_the_work_that_the_time_went_to(hopbudget: Run, recorded_runs: Path) -> None:
+    Path("runs.jsonl").write_text(recorded_runs.read_text().replace('"fetch"', '"rank"', 5))
+    store = Store(None)
+    store.import_paths(["runs.jsonl"])
+    with store.reading() as con:
+        asked = "SELECT work, count(*), median(duration_s), sum(duration_s) FROM works GROUP BY 1 ORDER BY 4 DESC"
+        expected = con.execute(asked).fetchall()
+    found = hopbudget("report", "runs.jsonl", "--json").json["works"]
+    assert [row["work"] for row in found] == ["fetch", "rank"]
+    for row, (work, n, p50, in_all_s) in zip(found, expected, strict=True):
+        assert (row["work"], row["n"], row["outcomes"]) == (work, n, {"ok": n})
+        assert (row["duration_s"]["p50"], row["seconds"]) == (pytest.approx(p50), pytest.approx(in_all_s))
+    said = hopbudget("report", "runs.jsonl").out
+    assert "Work: duration, of that which came out well" in said
+    assert max(map(len, said.splitlines())) <= 80
 
 
 def test_report_by_an_attribute_gives_one_row_a_value(hopbudget: Run, filled: Path) -> None:

@@ -16,9 +16,11 @@ from rich.text import Text
 
 from hopbudget.budgets import Part
 from hopbudget.budgets.attainment.comparing import Difference
-from hopbudget.budgets.blame.breaches import breaches
+from hopbudget.budgets.backtests.bounds import Bound
+from hopbudget.budgets.blame.breaches import HopShare, breaches
 from hopbudget.render import base, deadlines, waterfall
-from hopbudget.render.breaches import _causes, _listed, rest_of_causes, shown_causes
+from hopbudget.render.backtest import _bounds
+from hopbudget.render.breaches import _causes, _hops, _listed, rest_of_causes, rest_of_hops, shown_causes, shown_hops
 from hopbudget.render.causes import _longer_and_saved, _together
 from hopbudget.render.comparing import comparison
 from hopbudget.render.plan import _stream
@@ -55,6 +57,24 @@ def numbers(hopbudget: Run, filled: Path) -> dict[str, Any]:
     return found
 
 
+def test_a_pace_that_was_counted_in_chunks_is_told_as_one(hopbudget: Run, recorded_runs: Path) -> None:
+    lines = recorded_runs.read_text().splitlines(keepends=True)
+    counted = [line.replace('"stringValue": "usage"', '"stringValue": "chunks"') for line in lines[:20]]
+    Path("runs.jsonl").write_text("".join([*counted, *lines[20:]]))
+    found = hopbudget("report", "runs.jsonl", "--json").json
+    (answer,) = (row for row in found["by_hop"] if row["hop"] == "answer")
+    assert (found["tpot_by_chunks"], answer["tpot_by_chunks"], answer["tpot_s"]["n"]) == (20, 20, 60)
+    assert hopbudget("report", "runs.jsonl", "--json", "--by", "outcome").json["by"]["ok"]["tpot_by_chunks"] == 20
+    told = "Tokens were counted in chunks: answer (20 of 60)."
+    assert told in hopbudget("report", "runs.jsonl").out
+    hopbudget("report", "runs.jsonl", "--html", "page.html")
+    assert told in Path("page.html").read_text()
+    against = hopbudget("report", "runs.jsonl", "--against", recorded_runs)
+    assert "Tokens of 20 and 0 hops were counted in chunks" in against.out
+    assert hopbudget("report", "runs.jsonl", "--against", recorded_runs, "--json").json["by_chunks_this"] == 20
+    assert "counted in chunks" not in hopbudget("report", recorded_runs).out
+
+
 # --- what gives way ------------------------------------------------------------------------------------------
 
 
@@ -66,6 +86,14 @@ def test_a_long_name_never_cuts_a_number(numbers: dict[str, Any]) -> None:
         assert all(word in row for word in ("0.048 ms", "0.082 ms", "0.29 ms"))
         assert row.count("…") == 1
         assert len(row) <= 80
+
+
+def test_a_narrow_terminal_cuts_no_number_only_what_moves_has_to_fit_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    assert base.console().width == 80
+    assert base.console(moving=True).width == 40
 
 
 def test_the_bar_gives_way_before_the_name() -> None:
@@ -99,7 +127,14 @@ def test_a_comparison_cuts_neither_a_number_nor_what_is_compared() -> None:
         for end in ("old", "new")
     ]
     found = SimpleNamespace(
-        differences=figures, paired=False, clusters_this=1, clusters_other=1, left_out_this=0, left_out_other=0
+        differences=figures,
+        paired=False,
+        clusters_this=1,
+        clusters_other=1,
+        left_out_this=0,
+        left_out_other=0,
+        by_chunks_this=0,
+        by_chunks_other=0,
     )
     said = screen(comparison, SimpleNamespace(this=sides[0], other=sides[1], pair_by=None, found=found, sentence="-"))
     assert "…" not in said
@@ -107,6 +142,14 @@ def test_a_comparison_cuts_neither_a_number_nor_what_is_compared() -> None:
     whole = " ".join(said.split())
     assert all(words in whole for words in ("old · bot: 1 trajectory", "new · bot: 1 trajectory", "1 and 1 session "))
     assert max(map(len, said.splitlines())) <= 80
+
+
+def test_coverage_by_parts_of_runs_and_by_whole_runs_are_told_apart() -> None:
+    bound = Bound("point", 0.899, 0.886, 0.912, 1.0, 2948, 4, 7, 0)
+    said = " ".join(screen(_bounds, SimpleNamespace(bounds=(bound,), percentile=90.0)).split())
+    assert "covers: the percentile and its iid upper bound where a part of each run is learned from" in said
+    without = SimpleNamespace(bounds=(replace(bound, runs=0),), percentile=90.0)
+    assert "covers:" not in screen(_bounds, without)
 
 
 def test_a_short_deadline_has_a_step_that_fits_it_and_no_share_of_nothing(hopbudget: Run, filled: Path) -> None:
@@ -131,6 +174,17 @@ def test_no_line_ends_between_a_number_and_its_unit_or_after_a_swatch(inset: int
     assert " ".join(line.strip() for line in lines).split() == said.plain.split()
     assert [line.strip() for line in lines] == ["it took 12.5 s, then", "300 ms, then", "1,234 ms   ■ work", "░ wait"]
     assert all(line.startswith(" " * inset) for line in lines)
+
+
+def test_what_is_there_to_be_typed_or_copied_stays_on_one_line(hopbudget: Run, filled: Path) -> None:
+    out = base.Screen(width=80, force_terminal=False)
+    command = f"  hopbudget allocate /tmp/{'x' * 60}.duckdb --workload research-agent --deadline 7s --out plan.toml"
+    with out.capture() as caught:
+        out.print(Text(command, style="bold"), soft_wrap=True)
+    assert caught.get() == command + "\n"
+    long = Path("a" * 50) / ("b" * 50 + ".toml")
+    long.parent.mkdir()
+    assert f"Written to {long}.\n" in hopbudget("allocate", filled, "--deadline", "p90", "--out", long).out
 
 
 def test_lines_that_are_made_keep_their_styles() -> None:
@@ -158,6 +212,29 @@ def test_a_stream_that_never_began_is_drawn_as_waiting_and_named() -> None:
 
 
 # --- what is counted -----------------------------------------------------------------------------------------
+
+
+def test_without_colours_the_parts_of_a_bar_differ_by_their_cells(numbers: dict[str, Any]) -> None:
+    bar, swatches = drawn(numbers).split("Where the time went\n")[1].split("\n\n")[0].split("\n", 1)
+    used = sorted(set(bar.strip()))
+    assert len(used) == len(re.findall(r"\d%", swatches)) == 4
+    assert sorted(re.findall(r"([░█▒▓])\s+\w", swatches)) == used
+    out = Console(width=80, color_system="truecolor", force_terminal=True)
+    with out.capture() as caught:
+        report(out, numbers, "store")
+    assert set(re.sub(r"\x1b\[[\d;]*m", "", caught.get().split("Where the time went")[1].splitlines()[1]).strip()) == {
+        "█"
+    }
+
+
+def test_shares_of_steps_that_ran_side_by_side_say_of_what_they_are(numbers: dict[str, Any]) -> None:
+    assert "side by side" not in drawn(numbers)
+    split = numbers["time_split"]
+    steps_s = sum(split[key] for key in ("first_token_s", "writing_s", "hop_unsplit_s", "work_s"))
+    assert steps_s == pytest.approx(split["trajectories_s"], rel=1e-3)
+    split["trajectories_s"] = steps_s / 1.25
+    told = f"of {seconds(steps_s, beside=steps_s / 1.25)} of steps in {seconds(steps_s / 1.25)} of trajectories: those"
+    assert told in " ".join(drawn(numbers).split())
 
 
 def test_n_of_hops_and_of_streams_is_what_their_quantiles_are_over(hopbudget: Run, filled: Path) -> None:
@@ -209,6 +286,19 @@ def test_rest_is_what_has_no_row_and_is_left_out_where_it_is_nothing(found: Any)
     assert rest is not None
     assert rest[0] + sum(cause.share for cause in shown_causes(found)) == pytest.approx(1.0)
     assert rest_of_causes(replace(found, causes=found.causes[:2])) is None
+
+
+def test_the_largest_hops_either_way_have_a_row_and_the_others_one_together(found: Any) -> None:
+    shares = (0.5, 0.3, 0.2, 0.1, 0.08, 0.06, 0.05, 0.03, 0.02, -0.34)
+    names = [f"hop-{index}" for index in range(len(shares))]
+    hops = tuple(HopShare(name, False, of * found.excess_s, of) for name, of in zip(names, shares, strict=True))
+    many = replace(found, hops=hops)
+    assert [hop.name for hop in shown_hops(many)] == [*names[:7], names[9]]
+    rest = rest_of_hops(many)
+    assert rest is not None and rest[0] == pytest.approx(0.05)
+    rows = [line.split() for line in screen(_hops, many).splitlines() if line.startswith(("hop-", "others"))]
+    assert [row[0] for row in rows] == [*names[:7], names[9], "others"]
+    assert sum(float(row[1].rstrip("%")) for row in rows) == pytest.approx(100.0)
 
 
 def test_the_causes_of_many_add_up_in_explain_too() -> None:

@@ -204,7 +204,7 @@ def test_a_program_that_starts_recording_itself_goes_on_as_written(trace: Trace)
 def test_a_program_without_a_model_call_is_told_apart(trace: Trace) -> None:
     found = trace("pass")
     assert found.code == 0
-    assert found.err.startswith("hopbudget: no model call was seen")
+    assert found.err.startswith("hopbudget: no model call was recorded")
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hopbudget import units
+from hopbudget.budgets.numbers import words
 from hopbudget.errors import UserError
 
 
@@ -94,3 +96,17 @@ def test_a_share_never_rounds_to_all_or_nothing() -> None:
 )
 def test_a_duration_takes_the_unit_of_the_one_beside_it(value: float, beside: float, text: str) -> None:
     assert units.seconds(value, beside=beside) == text
+
+
+def test_the_sentences_of_budgets_and_the_screens_write_a_duration_alike() -> None:
+    sizes = np.concatenate(
+        [np.logspace(-3.5, 7, 4000), [0.0, 0.09951, 0.9994, 0.99951, 9.9949, 9.9951, 99.949, 119.99]]
+    )
+    for size in sizes.tolist():
+        assert words.seconds(size) == units.seconds(size)
+        assert words.seconds(-size) == units.seconds(-size)
+
+
+def test_what_chance_alone_brings_is_never_rounded_up_to_one() -> None:
+    said = ["fewer than 1", "fewer than 1", "about 1", "about 1", "about 2", "about 3"]
+    assert [words.by_chance(n) for n in (4, 8, 20, 29, 31, 60)] == said

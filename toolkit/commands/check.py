@@ -50,9 +50,9 @@ def check(
         raise UserError("--plan, --propose and --schema are three different questions; ask one.")
     selection = Selection(source, workload, where)
     if schema:
-        return proposing.print_schema(out, force=force)
+        return proposing.print_schema(out, force=force, as_json=as_json)
     if propose:
-        return proposing.propose(selection, out, force=force)
+        return proposing.propose(selection, out, force=force, as_json=as_json)
     if plan is not None:
         from hopbudget.plans.drifting import check_plan
 

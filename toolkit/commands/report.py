@@ -18,7 +18,11 @@ from hopbudget.commands.group import hopbudget, json_option, sources
 @click.option("--against-where", metavar="KEY=VALUE", multiple=True, help="The other side's --where.")
 @click.option("--against-window", metavar="FROM..TO", help="The other side's --window.")
 @click.option("--against-workload", metavar="NAME", help="The other side's --workload.")
-@click.option("--pair-by", metavar="KEY|auto|none", help="The attribute that names the task.  [default: `task`]")
+@click.option(
+    "--pair-by",
+    metavar="KEY|auto|none",
+    help="The attribute that names the task.  [default: task, case, ... if both have it]",
+)
 @click.option(
     "--html",
     type=click.Path(path_type=Path),

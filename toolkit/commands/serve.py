@@ -29,8 +29,8 @@ def serve(port: int, store: str | None, host: str, token: str | None, most_mb: i
 
     Point an exporter or a Collector at it: protobuf or JSON, gzip or not, on one port.
     Spans are on disk before they are acknowledged, messages and prompts are dropped
-    before that. What comes is moved into the store every second; /healthz and /metrics
-    say how it goes.
+    before that. What comes is moved into the store every two seconds; /healthz
+    and /metrics say how it goes.
     """
     from hopbudget.receiver.application import Rules
     from hopbudget.receiver.serving import serve as run

@@ -122,7 +122,8 @@ def find(given: str | Path | None = None) -> Path | None:
         return path
     if named:
         raise UserError(
-            f"There is no configuration {path}. `hopbudget check --propose` writes one from what a store holds."
+            f"There is no configuration {path}. `hopbudget check --propose --out {path}` writes one from what a store "
+            "holds."
         )
     return None
 

@@ -38,7 +38,7 @@ def run(store: Path | None, *, console: Console | None = None) -> int:
     """Play it and return the exit code; `store` and `console` are as for `demo.run`."""
     import openai  # noqa: F401  # a missing extra is said before anything else happens
 
-    out = console or base.console()
+    out = console or base.console(moving=True)
     live = out.is_terminal and console is None
     with stage.ending_on_signals(), stage.place(store) as path:
         hb.init(path, service="hopbudget-demo")

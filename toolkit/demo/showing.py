@@ -50,7 +50,7 @@ def run(store: Path | None, trajectories: int = 120, *, console: Console | None 
     """
     import openai  # noqa: F401  # a missing extra is said before anything else happens
 
-    out = console or base.console()
+    out = console or base.console(moving=True)
     live = out.is_terminal and console is None
     with stage.ending_on_signals(), stage.place(store) as path:
         name = f"demo-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
@@ -166,7 +166,7 @@ def _what_was_seen(out: Console, store: Store, name: str) -> _Seen:
         shown = late[:_MOST_EXPLAINED]
         most = f", the slowest {count(len(shown))}" if len(shown) < len(late) else ""
         draw_causes.slow(out, shown, f"later than {seconds(deadline_s)}{most}")
-    return _Seen(deadline_s, slowest_first[0].trace_id)
+    return _Seen(deadline_s, slowest_first[0].trace_id if slowest_first else None)
 
 
 def _welcome(out: Console, store: Path | None) -> None:

@@ -23,7 +23,8 @@ from hopbudget.render import base
 from hopbudget.render import check as draw
 from hopbudget.reports.reading import Selection
 from hopbudget.store import objectives as stored
-from hopbudget.store.narrow import Condition, Where
+from hopbudget.store import queries
+from hopbudget.store.narrow import Condition, Where, nearest
 from hopbudget.store.objectives import Scope
 
 
@@ -114,10 +115,17 @@ def _of_workload(
     def window(window_s: float) -> Window:
         return Window(con, Scope(chosen, to_at - window_s, to_at))
 
+    @cache
+    def unknown() -> str:
+        """What was perhaps meant by a workload's name that nothing stored has."""
+        name = workload.match.get("name")
+        known = [stored_name for stored_name, _ in queries.workloads(con)]
+        return "" if name is None or name in known else nearest(name, known).removesuffix(".")
+
     def judged(index: int, objective: Objective) -> ObjectiveResult:
         within = window(objective.window_s)
         result = judge(workload.name, objective, *within.counted(objective), to_at)
-        note = None if result.attained.n else within.why_nothing(objective)
+        note = None if result.attained.n else within.why_nothing(objective) + unknown()
         return replace(result, note=note, line=config.lines.get((workload.name, index)))
 
     return [judged(index, objective) for index, objective in enumerate(workload.objectives)]
@@ -214,7 +222,7 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UserError(f"{path} can't be written: {error.strerror or error}.") from error
+        raise UserError(f"{path} can't be written: {error.strerror or error}.", Exit.ENVIRONMENT) from error
 
 
 def _instant(at: float) -> str:

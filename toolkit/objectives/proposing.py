@@ -4,10 +4,11 @@ import json
 import math
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hopbudget.budgets.attainment import attained
 from hopbudget.budgets.attainment.objectives import WINDOW_S, Metric, Objective
@@ -16,7 +17,7 @@ from hopbudget.config.reading import json_schema
 from hopbudget.errors import Exit, UserError
 from hopbudget.objectives.counting import Window
 from hopbudget.objectives.presets import PRESETS
-from hopbudget.render import words
+from hopbudget.render import base, words
 from hopbudget.reports.reading import Selection
 from hopbudget.store import objectives as stored
 from hopbudget.store import queries
@@ -51,19 +52,21 @@ _TAIL: Final = """\
 """
 
 
-def propose(selection: Selection, out: Path | None, *, force: bool = False) -> int:
+def propose(selection: Selection, out: Path | None, *, force: bool = False, as_json: bool = False) -> int:
     """Write the proposal to a file or to standard output; returns the exit code."""
     _refuse_overwriting(out, force)
     with selection.open() as (con, where):
         text = proposal(con, where)
-    _put(text, out)
+    told = {"written": None if out is None else str(out), "config": tomllib.loads(text), "toml": text}
+    _put(text, out, told if as_json else None)
     return Exit.DONE
 
 
-def print_schema(out: Path | None, *, force: bool = False) -> int:
+def print_schema(out: Path | None, *, force: bool = False, as_json: bool = False) -> int:
     """Write the JSON Schema of `hopbudget.toml` to a file or to standard output; returns the exit code."""
     _refuse_overwriting(out, force)
-    _put(json.dumps(json_schema(), indent=2) + "\n", out)
+    schema = json_schema()
+    _put(json.dumps(schema, indent=2) + "\n", out, schema if as_json else None)
     return Exit.DONE
 
 
@@ -107,7 +110,7 @@ def _percentile(workload: str, objective: Objective, window: Window) -> Iterator
     if not found.n or math.isnan(quantile):
         return
     assert objective.percentile is not None
-    label = f"p{objective.percentile:g}"
+    label = f"p{objective.percentile:.10g}"
     counted = f"n {found.n:,}, {found.failed:,} failed"
     yield ""
     if math.isinf(quantile):
@@ -120,7 +123,7 @@ def _percentile(workload: str, objective: Objective, window: Window) -> Iterator
     yield f'{out}metric = "{objective.metric}"'
     if objective.hop is not None:
         yield f"{out}hop = {_text(objective.hop)}"
-    yield f"{out}percentile = {objective.percentile:g}"
+    yield f"{out}percentile = {objective.percentile:.10g}"
     observed = f"observed {label} {words.quantity(objective, quantile)}, {counted}{takes}"
     yield f'{out}limit = "{rounded_up(quantile)}"  # {observed}'
 
@@ -136,7 +139,7 @@ def _errors(workload: str, window: Window) -> Iterator[str]:
     if limit >= 100:
         return
     needed = max(Objective("error_share", limit / 100).needed, smallest_n(0.9))
-    out, takes = ("", "") if found.n >= needed else ("# ", f"; it takes {needed:,} to say")
+    out, takes = ("", "") if found.n >= needed else ("# ", f"; so few say little, {needed:,} are enough")
     yield ""
     yield f"{out}[[workloads.{_key(workload)}.objectives]]"
     yield f'{out}metric = "error_share"'
@@ -172,12 +175,15 @@ def _refuse_overwriting(out: Path | None, force: bool) -> None:
         raise UserError(f"{out} is there already, and is left as it is. Name another file, or add --force.")
 
 
-def _put(text: str, out: Path | None) -> None:
-    if out is None:
-        sys.stdout.write(text)
-        return
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{out} can't be written: {error.strerror or error}.") from error
-    sys.stdout.write(f"Written to {out}.\n")
+def _put(text: str, out: Path | None, told: dict[str, Any] | None) -> None:
+    """Write the text to a file, else to standard output; `told` goes there instead of anything else."""
+    said = text if out is None else f"Written to {out}.\n"
+    if out is not None:
+        try:
+            out.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{out} can't be written: {error.strerror or error}.", Exit.ENVIRONMENT) from error
+    if told is not None:
+        base.print_json(told)
+    else:
+        sys.stdout.write(said)

@@ -70,7 +70,7 @@ def _bar() -> Iterator[Callable[[int, int], None]]:
     """A progress bar on standard error, where that is a terminal."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    screen = base.console(stderr=True)
+    screen = base.console(stderr=True, moving=True)
     with Progress(
         TextColumn("held out and learned anew"),
         BarColumn(),

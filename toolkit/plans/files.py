@@ -17,6 +17,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from hopbudget.errors import Exit, UserError
 from hopbudget.plans.values import FORMAT, PLAN_KEYS, ROW_KEYS, SLOT_KEYS, TABLE_KEYS, plan_dict, plan_id, stated_s
+from hopbudget.units import LONGEST_S
 
 __all__ = ["FORMAT", "plan_dict", "plan_id", "read", "stated_s", "write"]
 
@@ -60,7 +61,8 @@ def _document(path: Path) -> TOMLDocument:
     except FileNotFoundError:
         raise UserError(f"there is no plan at {path}; `hopbudget allocate --out {path}` writes one") from None
     except (TOMLKitError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not a TOML file: {error}") from error
+        said = str(error).replace("Unexpected character: '\\x00'", "it ends too early,")  # tomlkit's mark of the end
+        raise UserError(f"{path} is not a TOML file: {said}") from error
     except OSError as error:
         raise UserError(f"can't read {path}: {error.strerror}", Exit.ENVIRONMENT) from error
 
@@ -156,6 +158,8 @@ def _check(path: Path, plan: Mapping[str, Any]) -> None:
         )
     if not _seconds(plan.get("deadline_s")) or not plan["deadline_s"] > 0:
         raise UserError(f"{path}: `deadline_s` must be a positive number of seconds, not {plan.get('deadline_s')!r}")
+    if plan["deadline_s"] > LONGEST_S:
+        raise UserError(f"{path}: `deadline_s` is longer than ten years: {plan['deadline_s']:.3g} seconds")
     slots = plan.get("slots", [])
     if not isinstance(slots, list) or not all(isinstance(slot, dict) for slot in slots):
         raise UserError(f"{path}: `slots` must be an array of tables, each with `slot` and `budget_s`")

@@ -37,7 +37,7 @@ class Asked:
         """The percentile aimed at, 0 to 100."""
         percentile = 90.0 if self.percentile is None else self.percentile
         if percentile < 1:
-            raise UserError(f"--percentile is out of 100: write {percentile * 100:g}, not {percentile:g}.")
+            raise UserError(f"--percentile is out of 100: write {percentile * 100:g}, not {percentile:.10g}.")
         return percentile
 
     def check(self) -> None:
@@ -82,6 +82,11 @@ def made(workload: str, profile: budgets.Profile, asked: Asked) -> tuple[budgets
     try:
         deadline_s = files.stated_s(seconds_of(asked, profile))
         answer_s = asked.answer_deadline_s
+        if answer_s is not None and answer_s > deadline_s:
+            raise UserError(
+                f"--answer-deadline {units.seconds(answer_s)} is after the deadline, {units.seconds(deadline_s)}: the "
+                "first answer token comes before the last token."
+            )
         allocation = budgets.allocate(
             profile,
             deadline_s,
@@ -124,7 +129,7 @@ def resolve(deadline: str, profile: budgets.Profile, binds: budgets.Binds, half_
 def no_number(percentile: float) -> str:
     """What is said of a percentile that failures make infinite."""
     return (
-        f"p{percentile:g} of the recorded trajectories is no number: too many of them failed. "
+        f"p{percentile:.10g} of the recorded trajectories is no number: too many of them failed. "
         "Give --deadline in seconds, or a lower percentile."
     )
 
@@ -139,4 +144,4 @@ def show(
     screen = base.console()
     draw.plan(screen, allocation, workload, plan)
     if written is not None:
-        screen.print(f"Written to {written}.")
+        screen.print(f"Written to {written}.", soft_wrap=True)

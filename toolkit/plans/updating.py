@@ -55,7 +55,7 @@ def update(selection: Selection, asked: planning.Asked, old_path: Path, out: Pat
     else:
         screen = base.console()
         draw.difference(screen, old, plan, lines)
-        screen.print(f"Written to {out}.")
+        screen.print(f"Written to {out}.", soft_wrap=True)
     return planning.EXIT[allocation.feasibility.verdict]
 
 

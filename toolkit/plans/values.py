@@ -228,11 +228,13 @@ def _slot(slot: Slot, budget_us: int) -> dict[str, Any]:
 def _stream(a: Allocation, budget_us: int) -> dict[str, Any] | None:
     if a.stream is None:
         return None
-    row: dict[str, Any] = {
-        key: _number(getattr(a.stream, key), 9 if key == "tpot_s" else 6) for key in TABLE_KEYS["stream"]
-    }
-    if a.stream.ttft_s is not None and math.isfinite(a.stream.ttft_s):
-        row["ttft_s"] = min(row["ttft_s"], budget_us / 1e6)
+    row: dict[str, Any] = {key: _number(getattr(a.stream, key)) for key in TABLE_KEYS["stream"]}
+    ttft_s, tpot_s = a.stream.ttft_s, a.stream.tpot_s
+    # Rounded up: the stream that a limit was read from keeps it.
+    if ttft_s is not None and math.isfinite(ttft_s):
+        row["ttft_s"] = min(_up(ttft_s), budget_us) / 1e6
+    if tpot_s is not None and math.isfinite(tpot_s):
+        row["tpot_s"] = math.ceil(tpot_s * 1e9 - 1e-3) / 1e9
     return {**row, "budget_s": budget_us / 1e6, "sizes": _known(plain(a.stream.sizes)) or None}
 
 

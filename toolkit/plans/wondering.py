@@ -31,6 +31,8 @@ def what_if(selection: Selection, asked: planning.Asked, changes: Sequence[str],
         ]
     except budgets.CannotAllocateError as error:
         raise UserError(f"{workload}: {error}", Exit.CANT_SAY) from error
+    except ValueError as error:
+        raise UserError(f"{workload}: {error}.") from error
     if as_json:
         rows = [as_dict(text, one) for text, one in zip(changes, found, strict=True)]
         base.print_json({"workload": workload, "deadline_s": deadline_s, "percentile": asked.share, "what_if": rows})

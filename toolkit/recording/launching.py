@@ -132,7 +132,8 @@ def summary(store: Path, since_s: float) -> str:
             count, hop_count = queries.counted(con, Where(since_s=since_s))
     if not hop_count:
         return (
-            "hopbudget: no model call was seen (openai, anthropic and litellm clients are); see hopbudget trace --help"
+            "hopbudget: no model call was recorded (those of openai, anthropic and litellm clients are); "
+            "see hopbudget trace --help"
         )
     where = "" if store == Path("traces.duckdb").absolute() else f" {_short(store)}"
     trajectories = plural(count, "trajectory", "trajectories")

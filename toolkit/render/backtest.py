@@ -177,7 +177,7 @@ def _bounds(out: Console, found: Backtest) -> None:
     if not found.bounds:
         return
     rows = base.table(
-        f"p{found.percentile:g} by",
+        f"p{found.percentile:.10g} by",
         "covers",
         "95%",
         "of",
@@ -197,6 +197,14 @@ def _bounds(out: Console, found: Backtest) -> None:
             f"{bound.price:.2f}" if math.isfinite(bound.price) else "never",
         )
     out.print(rows)
+    if any(bound.runs for bound in found.bounds):
+        said = (
+            f"covers: {_BOUNDS['point']} and {_BOUNDS['iid']} where a part of each run is learned from, as they "
+            "promise it, the others by whole runs; held in: runs held out whole, those with enough trajectories for a "
+            f"p{found.percentile:.10g}"
+        )
+        for line in base.wrap(said, base.WIDTH):
+            out.print(Text(line, style=base.QUIET))
     named = {bound.bound for bound in found.bounds}
     for name in [one for one in ("point", "iid") if one not in named]:
         out.print(Text(f"{_BOUNDS[name]} was no number in any fold.", style=base.QUIET))

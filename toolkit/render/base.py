@@ -1,13 +1,13 @@
 """What every screen shares: the console, tables, bars and colours."""
 
+import codecs
 import json
 import math
-import os
 import re
 import sys
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -29,28 +29,32 @@ QUIET: Final = "bright_black"
 NEVER: Final = "#B87503"
 """Waiting for a first token that never came."""
 LIGHT: Final = "░"
+FULL: Final = "█"
+_SHADES: Final = "░█▒▓"
+"""Waiting is light elsewhere too."""
 
 _ID_DIGITS: Final = 12
 _LEAST_BAR: Final = 6
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
-_INSEPARABLE: Final = re.compile(r"[+-]?[\d.,]+ (?:ms|s|min|h|d)\b|[■░] (?=\w)")
+_INSEPARABLE: Final = re.compile(r"[+-]?[\d.,]+ (?:ms|s|min|h|d)\b|[■░█▒▓] (?=\w)")
 _JOINT: Final = "\ue000"
 """One cell wide, in no text, and no white space to rich: it breaks lines at a no-break space."""
 
 
 class Screen(Console):
-    """A console that takes names as they are: brackets are no markup, and a reader that went away is no error."""
+    """A console that takes names as they are: brackets are no markup."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """As rich does it, but a number and its unit, or a swatch and its word, stay on one line."""
-        super().print(*(_whole(each, self, self.width) for each in objects), **options)
+        """As rich does it, but a number and its unit, or a swatch and its word, stay on one line.
 
-    def on_broken_pipe(self) -> None:
-        """Leave quietly: `| head` has seen enough."""
-        reader_left()
+        With `soft_wrap` each line stays whole however long it is, so that what it says to type can be copied.
+        """
+        if not options.get("soft_wrap"):
+            objects = tuple(_whole(each, self, self.width) for each in objects)
+        super().print(*objects, **options)
 
 
 def _whole(each: Any, out: Console, width: int) -> Any:
@@ -72,26 +76,21 @@ def _whole(each: Any, out: Console, width: int) -> Any:
     return whole
 
 
-def reader_left() -> NoReturn:
-    """End well: nothing is left to say, also not when the interpreter flushes at its exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise SystemExit(0)
+def console(*, stderr: bool = False, moving: bool = False) -> Console:
+    """A console of 80 columns; plain text when the output is not a terminal.
 
-
-def console(*, stderr: bool = False) -> Console:
-    """A console of at most 80 columns; plain text when the output is not a terminal."""
+    A narrower terminal breaks lines itself, so that no number is cut; but what is drawn anew in place (`moving`) has to
+    fit it.
+    """
     probe = Console(stderr=stderr)
-    return Screen(stderr=stderr, width=min(probe.width, WIDTH) if probe.is_terminal else WIDTH)
+    return Screen(stderr=stderr, width=min(probe.width, WIDTH) if moving and probe.is_terminal else WIDTH)
 
 
 def print_json(value: Any) -> None:
-    """Write one JSON object to standard output; what is not finite becomes null."""
-    try:
-        json.dump(finite(value), sys.stdout, indent=2, ensure_ascii=False)
-        sys.stdout.write("\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        reader_left()
+    """Write one JSON object to standard output; what is not finite becomes null, and what it can't encode \\u...."""
+    encoding = codecs.lookup(getattr(sys.stdout, "encoding", None) or "utf-8").name
+    json.dump(finite(value), sys.stdout, indent=2, ensure_ascii=not encoding.startswith("utf"))
+    sys.stdout.write("\n")
 
 
 def finite(value: Any) -> Any:
@@ -182,24 +181,34 @@ def signed_bar(value: float | None, largest: float, width: int, colour: str) -> 
     return Text(LIGHT * max(1, len(bar(-value, largest, width, colour))), style=colour)
 
 
-def stacked(parts: list[tuple[float, str]], width: int) -> Text:
+def coloured(out: Console) -> bool:
+    """Whether what is printed there shows colours."""
+    return bool(out.color_system) and not out.no_color
+
+
+def cells(out: Console, parts: int) -> Sequence[str]:
+    """What each part of a bar is drawn with: where there are no colours, cells that differ."""
+    return [FULL] * parts if coloured(out) else [_SHADES[part % len(_SHADES)] for part in range(parts)]
+
+
+def stacked(parts: list[tuple[float, str]], width: int, drawn_with: Sequence[str]) -> Text:
     """One bar of `width` cells split in proportion to the parts (size, colour); sizes need not add to one."""
     total = sum(size for size, _ in parts)
     line = Text()
     if total <= 0:
         return line
     edge, drawn = 0.0, 0
-    for size, colour in parts:
+    for (size, colour), cell in zip(parts, drawn_with, strict=True):
         edge += size / total * width
-        cells = round(edge) - drawn
-        drawn += cells
-        line.append("█" * cells, style=colour)
+        wide = round(edge) - drawn
+        drawn += wide
+        line.append(cell * wide, style=colour)
     return line
 
 
 def wrap(words: str, width: int) -> list[str]:
-    """Lines of at most so many characters that keep a number and its unit together."""
-    return [line.replace(_JOINT, " ") for line in textwrap.wrap(_joined(words), width)]
+    """Lines of at most so many characters that keep a number and its unit, and a name with hyphens, together."""
+    return [line.replace(_JOINT, " ") for line in textwrap.wrap(_joined(words), width, break_on_hyphens=False)]
 
 
 def _joined(words: str) -> str:

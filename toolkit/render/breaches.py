@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 from rich.text import Text
 
-from hopbudget.budgets.blame.breaches import Breaches, CauseShare, InCommon
+from hopbudget.budgets.blame.breaches import Breaches, CauseShare, HopShare, InCommon
 from hopbudget.budgets.numbers.paired import FEWEST_CLUSTERS
 from hopbudget.render import base
 from hopbudget.render.causes import COLOUR, NAME
@@ -107,6 +107,26 @@ def rest_of_causes(b: Breaches) -> tuple[float, float] | None:
     return (of_excess, sum(cause.seconds for cause in rest)) if abs(of_excess) >= _NOTHING else None
 
 
+def place_name(name: str, work: bool) -> str:
+    """A hop or work, or in words what has no name."""
+    return name or ("outside of steps" if work else "side by side")
+
+
+def shown_hops(b: Breaches) -> list[HopShare]:
+    """The hops and works that have a row of their own: the largest either way, in their order."""
+    told = [hop for hop in b.hops if abs(hop.share) >= _SMALL]
+    largest = sorted(told, key=lambda hop: -abs(hop.seconds))[:_MOST_HOPS]
+    return [hop for hop in told if hop in largest]
+
+
+def rest_of_hops(b: Breaches) -> tuple[float, float] | None:
+    """Share and seconds of the hops and works that have no row; None where that is no tenth of a percent."""
+    shown = shown_hops(b)
+    rest = [hop for hop in b.hops if hop not in shown]
+    of_excess = sum(hop.share for hop in rest)
+    return (of_excess, sum(hop.seconds for hop in rest)) if abs(of_excess) >= _NOTHING else None
+
+
 def interval(cause: CauseShare) -> str:
     """The interval of a cause's share in words; "-" where there are too few for one."""
     return "-" if math.isnan(cause.low) else f"{share(cause.low)} to {share(cause.high)}"
@@ -137,19 +157,17 @@ def _hops(out: Console, b: Breaches) -> None:
     rows = base.table("where", "share", "", "")
     rows.columns[3].justify = "left"
     largest = max(abs(hop.seconds) for hop in b.hops)
-    shown = [hop for hop in b.hops if abs(hop.share) >= _SMALL][:_MOST_HOPS]
-    for hop in shown:
-        name = hop.name or ("outside of steps" if hop.work else "side by side")
+    for hop in shown_hops(b):
         colour = base.WORK if hop.work else base.UNSPLIT
         rows.add_row(
-            base.name(name, 30),
+            base.name(place_name(hop.name, hop.work), 30),
             share(hop.share),
             seconds(hop.seconds, signed=True),
             base.signed_bar(hop.seconds, largest, _BAR, colour),
         )
-    rest = [hop for hop in b.hops if hop not in shown]
-    if abs(sum(hop.share for hop in rest)) >= _NOTHING:
-        rows.add_row("others", share(sum(h.share for h in rest)), seconds(sum(h.seconds for h in rest), signed=True))
+    rest = rest_of_hops(b)
+    if rest is not None:
+        rows.add_row("others", share(rest[0]), seconds(rest[1], signed=True))
     out.print(rows)
     out.print()
 
@@ -176,7 +194,9 @@ def _in_common(out: Console, b: Breaches) -> None:
     for common, numbers in zip(shown, cells, strict=True):
         rows.add_row(base.name(_trait(common), names), *numbers)
     out.print(rows)
-    out.print(Text("points: percentage points more than the others; * beyond what chance brings", style=base.QUIET))
+    said = "points: percentage points more than the others, below 0 where those with it breach less; the surest first"
+    for line in base.wrap(f"{said}; * beyond what chance brings", base.WIDTH):
+        out.print(Text(line, style=base.QUIET))
     for line in textwrap.wrap(b.caution, base.WIDTH):
         out.print(Text(line, style=base.QUIET))
     out.print()

@@ -80,8 +80,8 @@ def slow(out: Console, explained: Sequence["Explained"], heading: str, alone: Se
     for workload, reference in {row.workload: row.reference for row in explained}.items():
         out.print(Text(f"{workload}: compared with {reference.description}", style=base.QUIET))
     if explained:
-        said = "bars: by cause, in the colours below; solid what took longer, light what saved time"
-        out.print(Text(said, style=base.QUIET))
+        by = "by cause, in the colours below; " if base.coloured(out) else ""
+        out.print(Text(f"bars: {by}solid what took longer, light what saved time", style=base.QUIET))
     out.print()
     largest = max((sum(abs(part.seconds) for part in row.parts) for row in explained), default=0.0)
     listed = _listed(explained, alone)
@@ -135,7 +135,7 @@ def one(out: Console, detail: Mapping[str, Any], explained: "Explained | None") 
         out.print(f"No causes: {why}.")
         return
     if not explained.parts:
-        out.print(f"No causes: {_typical(explained)}.")
+        out.print(f"No causes: {typical(explained)}.")
     else:
         _parts(out, explained)
     out.print(Text(f"Compared with {explained.reference.description}.", style=base.QUIET))
@@ -169,14 +169,14 @@ def _listed(
     """Trajectories, the slowest first, each with the parts of its excess, the excess, and both in words."""
     found: list[tuple[Explained | Alone, Sequence[Part], float | None, str]] = []
     for row in explained:
-        excess_s, said = (row.excess_s, sentence(row.parts, row.excess_s)) if row.parts else (None, _typical(row))
+        excess_s, said = (row.excess_s, sentence(row.parts, row.excess_s)) if row.parts else (None, typical(row))
         found.append((row, row.parts, excess_s, said))
     for other in alone:
         found.append((other, (), None, f"nothing to compare with in `{base.name(other.workload, 40)}`"))
     return sorted(found, key=lambda item: -item[0].duration_s)
 
 
-def _typical(row: "Explained") -> str:
+def typical(row: "Explained") -> str:
     """What to say of one that differs in nothing from what it is compared with."""
     itself = row.reference.trajectories == 1
     return "typical itself: nothing to compare with" if itself else "typical in every part"
@@ -213,10 +213,11 @@ def sentence(parts: Sequence[Part], excess_s: float) -> str:
     for kind in CAUSE_KINDS:
         of_kind = [part for part in parts if part.kind == kind]
         sums.append((sum(part.seconds for part in of_kind), kind, of_kind))
-    named = [item for item in sorted(sums, key=lambda item: -abs(item[0])) if abs(item[0]) >= 0.08 * abs(excess_s)]
+    largest_first = sorted((item for item in sums if item[2]), key=lambda item: -abs(item[0]))
+    named = [item for item in largest_first if abs(item[0]) >= 0.08 * abs(excess_s)]
     words = [f"{phrase(kind, of_kind)} {seconds(total_s, signed=True)}" for total_s, kind, of_kind in named]
     rest_s = excess_s - sum(total_s for total_s, _, _ in named)
-    if abs(rest_s) >= 0.005 * abs(excess_s):
+    if abs(rest_s) >= 0.005 * abs(excess_s) > 0:
         words.append(f"rest {seconds(rest_s, signed=True)}")
     return ", ".join(words)
 
@@ -225,24 +226,36 @@ def phrase(kind: CauseKind, parts: Sequence[Part]) -> str:
     """One cause in words, with the hops or works that make up most of it."""
     total_s = sum(part.seconds for part in parts)
     main = [part for part in parts if part.seconds * total_s > 0 and abs(part.seconds) >= 0.15 * abs(total_s)]
+    if kind == "visits" and main:
+        return _all_visits(parts, main[:_NAMED])
     if len(main) == 1:
         return main[0].detail
     names = ", ".join(f"`{part.name}`" for part in main[:_NAMED] if part.name)
-    if kind == "visits" and main:
-        visits = round(abs(sum(part.count or 0.0 for part in main)))
-        counted = ", ".join(_visits(part) for part in main[:_NAMED])
-        many = f"{visits} " if visits else ""
-        return f"{many}{'more' if total_s > 0 else 'fewer'} {'visit' if visits == 1 else 'visits'} ({counted})"
     general = _GENERAL[kind][0 if total_s > 0 else 1]
     if kind == "first_token" and total_s > 0 and any(part.count for part in main):
         general = "waited for first tokens that came late or never"
     return f"{general} ({names})" if names else general
 
 
-def _visits(part: Part) -> str:
-    """How many visits of one hop; its name alone where it is not even half of one."""
-    n = round(abs(part.count or 0.0))
-    return f"{n} `{part.name}`" if n else f"`{part.name}`"
+def _all_visits(parts: Sequence[Part], named: Sequence[Part]) -> str:
+    """How many more or fewer visits there were in all, with the hops that make up most of their seconds."""
+    visits = round(sum(part.count or 0.0 for part in parts))
+    others = round(sum(part.count or 0.0 for part in parts if part not in named))
+    if len(named) == 1 and not others:
+        return named[0].detail
+    more = sum(part.seconds for part in parts) > 0
+    counted = [_visits(part.name, round(part.count or 0.0), more) for part in named]
+    counted += [_visits("", others, more)] if others else []
+    many = f"{abs(visits)} " if (visits > 0) is more and visits else ""
+    way = "more" if more else "fewer"
+    return f"{many}{way} {'visit' if abs(visits) == 1 else 'visits'} ({', '.join(counted)})"
+
+
+def _visits(name: str, n: int, more: bool) -> str:
+    """How many visits of one hop, or of others; its name alone where it is not even half of one."""
+    called = f"`{name}`" if name else "others" if abs(n) > 1 else "other"
+    against = "" if (n > 0) is more else " more" if n > 0 else " fewer"
+    return f"{abs(n)}{against} {called}" if n else called
 
 
 def sorted_by_kind(parts: Sequence[Part]) -> list[Part]:
@@ -278,7 +291,8 @@ def _long_answers(out: Console, hops: "Sequence[SlowHop]") -> None:
     if not over:
         return
     expected = sum(hop.blame == LONG_ANSWER for hop in over)
-    said = f"{plural(len(over), 'slow hop', 'slow hops')} here took longer than 90% of all hops of their model. "
+    its = "its" if len(over) == 1 else "their"
+    said = f"{plural(len(over), 'slow hop', 'slow hops')} here took longer than 90% of all hops of {its} model. "
     if expected:
         said += f"{expected} of them took no longer than nine of ten with so many tokens: a long answer, the provider "
         said += "is healthy."

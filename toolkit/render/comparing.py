@@ -43,6 +43,11 @@ def comparison(out: Console, compared: "Compared") -> None:
     out.print(rows)
     for line in textwrap.wrap(compared.sentence, base.WIDTH):
         out.print(Text(line, style="bold"))
+    if found.by_chunks_this or found.by_chunks_other:
+        this, other = count(found.by_chunks_this), plural(found.by_chunks_other, "hop", "hops")
+        said = f"Tokens of {this} and {other} were counted in chunks: those are in no TPOT and in no tokens here."
+        for line in base.wrap(said, base.WIDTH):
+            out.print(Text(line, style=base.OVER))
     words = (
         "differ by: this minus other (points for shares), bold where its interval does not hold 0. Quantiles are "
         "linear-interpolated over ok and truncated; intervals are a bootstrap over whole "

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hopbudget.budgets.blame.breaches import Breaches
 from hopbudget.budgets.blame.causes import WORK_KINDS
-from hopbudget.render import base, markup, words
-from hopbudget.render.breaches import rest_of_causes, shown_causes
+from hopbudget.render import base, counted, markup, words
+from hopbudget.render.breaches import place_name, rest_of_causes, rest_of_hops, shown_causes, shown_hops
 from hopbudget.render.causes import COLOUR, NAME
 from hopbudget.render.waterfall import lines
 from hopbudget.units import count, plural, seconds, share
@@ -15,7 +15,6 @@ from hopbudget.units import count, plural, seconds, share
 if TYPE_CHECKING:
     from hopbudget.reports.paging import Chapter
 
-_SMALL: Final = 0.005
 _MOST_IN_COMMON: Final = 10
 _MOST_LATE: Final = 20
 _LEVERS_FROM: Final = 0.1
@@ -79,6 +78,8 @@ def _report(numbers: Mapping[str, Any]) -> Iterator[str]:
         ),
     )
     yield markup.paragraph("Quantiles are linear-interpolated, over ok and truncated; the rest is counted.", quiet=True)
+    if numbers["tpot_by_chunks"]:
+        yield markup.paragraph(counted.by_chunks(numbers["by_hop"]))
 
 
 def _objectives(chapter: "Chapter") -> Iterator[str]:
@@ -132,11 +133,11 @@ def _breaches(chapter: "Chapter", b: Breaches) -> Iterator[str]:
     )
     yield markup.paragraph(f"Compared with {b.reference.description}.", quiet=True)
     yield "</section><section><h3>Where</h3>"
-    hops = [hop for hop in b.hops if abs(hop.share) >= _SMALL]
+    hops, others = shown_hops(b), rest_of_hops(b)
     yield markup.stacked(
         [
             (
-                hop.name or ("outside of steps" if hop.work else "side by side"),
+                place_name(hop.name, hop.work),
                 [
                     (place.seconds, COLOUR.get(place.kind, base.QUIET))
                     for place in b.places
@@ -145,8 +146,13 @@ def _breaches(chapter: "Chapter", b: Breaches) -> Iterator[str]:
                 share(hop.share),
             )
             for hop in hops
-        ],
-        "Where: " + ", ".join(f"{hop.name or 'between'} {share(hop.share)}" for hop in hops),
+        ]
+        + ([("others", [(others[1], base.QUIET)], share(others[0]))] if others is not None else []),
+        "Where: "
+        + ", ".join(
+            [f"{place_name(hop.name, hop.work)} {share(hop.share)}" for hop in hops]
+            + ([f"others {share(others[0])}"] if others is not None else [])
+        ),
     )
     yield "</section>"
     yield from _in_common(b)

@@ -58,10 +58,11 @@ def _fits(out: Console, beside: Mapping[str, Any], percentile: float) -> None:
     lines = []
     steps, answer = beside.get("max_steps"), beside.get("answer")
     if steps is not None:
-        lines.append(f"{plural(steps, 'hop fits', 'hops fit')} in it at p{percentile:g}")
+        lines.append(f"{plural(steps, 'hop fits', 'hops fit')} in it at p{percentile:.10g}")
     if answer and answer.get("tokens"):
+        of = f" of {base.name(answer['model'], 40)}" if answer["model"] else ""
         lines.append(
-            f"a final answer whose call begins by {seconds(answer['starts_s'])} (p{100 * answer['at']:g}) may take "
+            f"a final answer{of} whose call begins by {seconds(answer['starts_s'])} (p{100 * answer['at']:g}) may take "
             f"{plural(answer['tokens'], 'token', 'tokens')}"
         )
     lines += [
@@ -85,10 +86,10 @@ def _unit(allocation: Allocation) -> tuple[str, str]:
 def verdict(feasibility: Feasibility, percentile: float) -> Text:
     """The verdict in words: how many meet the deadline, and the smallest deadline that enough of them meet."""
     text = Text()
-    text.append(f"{feasibility.verdict} for p{percentile:g}", style=f"bold {_VERDICT_COLOUR[feasibility.verdict]}")
+    text.append(f"{feasibility.verdict} for p{percentile:.10g}", style=f"bold {_VERDICT_COLOUR[feasibility.verdict]}")
     text.append(f"  {share(feasibility.p_deadline)} meet it")
     text.append(f" [{share(feasibility.p_low)}, {share(feasibility.p_high)}]", style=base.QUIET)
-    text.append(f"\nsmallest deadline that {percentile:g}% meet: {seconds(feasibility.min_deadline_s)}")
+    text.append(f"\nsmallest deadline that {percentile:.10g}% meet: {seconds(feasibility.min_deadline_s)}")
     low, high = feasibility.min_deadline_low_s, feasibility.min_deadline_high_s
     beside = feasibility.min_deadline_s
     upper = seconds(high, beside=beside) if math.isfinite(high) else "beyond what was seen"

@@ -6,23 +6,29 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from hopbudget.render import base, costs, deadlines, servers
+from hopbudget.render import base, costs, counted, deadlines, servers
 from hopbudget.units import count, plural, seconds, share
 
 Numbers = Mapping[str, Any]
 _MOST_PACES: Final = 8
+_MOST_NAMED: Final = 8
+_MOST_WORKS: Final = 12
+_ROUNDING: Final = 0.002
+"""By so much steps may add up to more than their trajectories before that is told."""
 
 
 def report(out: Console, numbers: Numbers, heading: str) -> None:
     """Draw the numbers of `queries.report` for a person."""
     out.print(Text(heading, style="bold"))
     out.print(_first_line(numbers))
+    workloads(out, numbers.get("workloads", {}))
     out.print()
     _trajectories(out, numbers)
     if "deadlines" in numbers:
         deadlines.over_many(out, numbers["deadlines"])
     _time_split(out, numbers)
     _hops(out, numbers)
+    _works(out, numbers.get("works", []))
     _first_token_and_pace(out, numbers)
     _gaps(out, numbers)
     servers.over_many(out, numbers.get("servers"))
@@ -52,7 +58,9 @@ def by_group(out: Console, groups: Mapping[str, Numbers], key: str) -> None:
         rows.add_row(base.name(value, names), *numbers, drawn)
     rows.columns[-1].justify = "left"
     out.print(rows)
-    out.print(Text("bars: p90; quantiles are linear-interpolated, over ok and truncated", style=base.QUIET))
+    said = "bars: p90; quantiles are linear-interpolated, over ok and truncated; work: of trajectories' time"
+    for line in base.wrap(said, base.WIDTH):
+        out.print(Text(line, style=base.QUIET))
     if spent:
         for line in base.wrap(costs.known_of(spent), base.WIDTH):
             out.print(Text(line, style=base.QUIET))
@@ -64,6 +72,17 @@ def _first_line(numbers: Numbers) -> Text:
     if numbers.get("incomplete"):
         line.append(f", {count(numbers['incomplete'])} without a root (left out of times)", style=base.OVER)
     return line
+
+
+def workloads(out: Console, found: Mapping[str, int]) -> None:
+    """Which workloads the numbers are of, where they are of several."""
+    if len(found) < 2:
+        return
+    listed = ", ".join(f"{base.name(name, 40)} {count(n)}" for name, n in list(found.items())[:_MOST_NAMED])
+    more = f" and {count(len(found) - _MOST_NAMED)} more" if len(found) > _MOST_NAMED else ""
+    said = f"of {plural(len(found), 'workload', 'workloads')} together (--workload NAME for one): {listed}{more}"
+    for line in base.wrap(said, base.WIDTH):
+        out.print(Text(line, style=base.QUIET))
 
 
 def _trajectories(out: Console, numbers: Numbers) -> None:
@@ -94,14 +113,28 @@ def _time_split(out: Console, numbers: Numbers) -> None:
     if total <= 0:
         return
     out.print(Text("Where the time went", style="bold"))
-    out.print(base.stacked([(size, colour) for size, _, colour in parts], base.WIDTH - 2))
+    cells = base.cells(out, len(parts))
+    out.print(base.stacked([(size, colour) for size, _, colour in parts], base.WIDTH - 2, cells))
     words = Text()
-    for size, name, colour in parts:
+    for (size, name, colour), cell in zip(parts, cells, strict=True):
         if size > 0:
-            words.append("■ ", style=colour)
+            words.append("■ " if base.coloured(out) else f"{cell} ", style=colour)
             words.append(f"{name} {share(size / total)}   ")
     out.print(words)
+    said = side_by_side(total, split["trajectories_s"])
+    if said:
+        out.print(Text(said, style=base.QUIET))
     out.print()
+
+
+def side_by_side(steps_s: float, trajectories_s: float) -> str:
+    """What to know of shares of the time of steps, where steps ran side by side; "" where they did not."""
+    if steps_s <= trajectories_s * (1 + _ROUNDING):
+        return ""
+    return (
+        f"of {seconds(steps_s, beside=trajectories_s)} of steps in {seconds(trajectories_s)} of trajectories: those "
+        "side by side count each"
+    )
 
 
 def _hops(out: Console, numbers: Numbers) -> None:
@@ -118,6 +151,35 @@ def _hops(out: Console, numbers: Numbers) -> None:
     out.print(rows)
     out.print(Text("bars: p50 dark, up to p95 light", style=base.QUIET))
     out.print(_outcomes("hops", numbers["outcomes"]))
+    out.print()
+
+
+def _works(out: Console, works: Sequence[Numbers]) -> None:
+    """Tools and what else has a span, those that took the most seconds in all first."""
+    shown = [row for row in works if row["duration_s"]["n"]][:_MOST_WORKS]
+    if not shown:
+        return
+    out.print(Text("Work: duration, of that which came out well", style="bold"))
+    heads = ("n", "p50", "p95", "p99")
+    rows = base.table("work", *heads, "")
+    rows.columns[-1].justify = "left"
+    largest = max(row["duration_s"]["p95"] for row in shown)
+    cells = [_counted(row["duration_s"]) for row in shown]
+    names, bars = base.room(["work", *(row["work"] for row in shown)], [heads, *cells], 28, 22, out.width)
+    for row, four in zip(shown, cells, strict=True):
+        drawn = base.bar(row["duration_s"]["p95"], largest, bars, base.WORK)
+        rows.add_row(base.name(row["work"], names), *four, drawn)
+    out.print(rows)
+    said = "bars: p95; the most seconds in all first"
+    if len(works) > len(shown):
+        said += f"; {count(len(works) - len(shown))} more in --json"
+    out.print(Text(said, style=base.QUIET))
+    outcomes: dict[str, int] = {}
+    for row in works:
+        for outcome, n in row["outcomes"].items():
+            outcomes[outcome] = outcomes.get(outcome, 0) + n
+    if set(outcomes) - {"ok", "truncated"}:
+        out.print(_outcomes("work", outcomes))
     out.print()
 
 
@@ -151,6 +213,8 @@ def _first_token_and_pace(out: Console, numbers: Numbers) -> None:
         rows.add_row(base.name(row["hop"], names), *seven)
     out.print(rows)
     _fewer_with_a_pace(out, streams)
+    if numbers["tpot_by_chunks"]:
+        _say(out, counted.by_chunks(streams))
     if cut:
         _say(out, still_waiting(cut, "more streams"))
 

@@ -22,7 +22,7 @@ def what_if(
             f"on {count(first.trajectories)} recorded trajectories, each change alone; brackets: 95%", style=base.QUIET
         )
     )
-    rows = base.table("change", "in time", "95%", f"p{percentile:g}", "95%")
+    rows = base.table("change", "in time", "95%", f"p{percentile:.10g}", "95%")
     rows.add_row("as recorded", share(first.before.share), _shares(first.before), seconds(first.min_before_s), "")
     for text, one in found:
         rows.add_row(
@@ -33,9 +33,8 @@ def what_if(
             _limits(one.min_after_low_s, one.min_after_high_s, one.min_after_s),
         )
     out.print(rows)
-    out.print(
-        Text(f"p{percentile:g}: the smallest deadline that {percentile:g}% meet; failures meet none", style=base.QUIET)
-    )
+    said = f"p{percentile:.10g}: the smallest deadline that {percentile:.10g}% meet; failures meet none"
+    out.print(Text(said, style=base.QUIET))
     for text, one in found:
         out.print(Text(f"· {text} changes {plural(one.changed, 'step', 'steps')}. It assumes that {one.assumption}."))
 

@@ -39,7 +39,7 @@ def title(objective: Objective) -> str:
         pace = f" at {objective.pace:g} tokens/s" if objective.pace is not None else ""
         return f"{name}{pace} at most {share(objective.limit)}{hop}"
     wanted = "at least" if objective.metric == "tokens_per_s" else "within"
-    return f"{name} p{objective.percentile:g} {wanted} {quantity(objective, objective.limit)}{hop}"
+    return f"{name} p{objective.percentile:.10g} {wanted} {quantity(objective, objective.limit)}{hop}"
 
 
 def quantity(objective: Objective, value: float) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 
 from hopbudget import budgets
 from hopbudget.budgets.attainment.comparing import DRAWS, Comparison, Difference, compare
+from hopbudget.budgets.numbers.words import by_chance
 from hopbudget.errors import Exit, UserError
 from hopbudget.render import base
 from hopbudget.render import comparing as draw
@@ -50,7 +51,7 @@ class Compared:
         if not n:
             return "There is too little on one side for any interval."
         told = ", ".join(name(each) for each in beyond) or "none"
-        chance = f"about {max(1, round(0.05 * n))} of {n} would be by chance alone"
+        chance = f"{by_chance(n)} would be by chance alone"
         return f"Beyond their 95% interval: {told} ({len(beyond)} of {n}; {chance})."
 
     def as_json(self) -> dict[str, Any]:
@@ -63,6 +64,8 @@ class Compared:
             "clusters_other": self.found.clusters_other,
             "left_out_this": self.found.left_out_this,
             "left_out_other": self.found.left_out_other,
+            "by_chunks_this": self.found.by_chunks_this,
+            "by_chunks_other": self.found.by_chunks_other,
             "draws": DRAWS,
             "differences": [
                 {

@@ -58,7 +58,7 @@ def write_page(selection: Selection, path: Path, *, deadline: str | None) -> int
         path.write_text(draw.document("hopbudget report", held, chapters), encoding="utf-8")
     except OSError as error:
         raise UserError(f"can't write {path}: {error.strerror}", Exit.ENVIRONMENT) from error
-    base.console().print(f"Written to {path}.")
+    base.console().print(f"Written to {path}.", soft_wrap=True)
     return Exit.DONE
 
 

@@ -1,15 +1,16 @@
 """What is written to the store in one transaction, made ready before the store is opened. Pure but for numpy."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from hopbudget.store import facts, sequences
 from hopbudget.store.columns import Table
-from hopbudget.store.spans import Span
-from hopbudget.store.tables import TABLES, Fields, Keys, field_columns, fields_of, keys_of, row_columns
+from hopbudget.store.spans import Fields, Span, Spans, fields_of, joined
+from hopbudget.store.tables import TABLES, Keys, field_columns, keys_of, row_columns
 
 
 @dataclass(slots=True)
@@ -39,7 +40,7 @@ class Counts:
 class Part:
     """Spans of one source, and what to book when they are stored."""
 
-    spans: list[Span] = field(default_factory=list)
+    spans: Sequence[Span] = field(default_factory=list)
     done: Path | None = None
     """The spool file that is stored whole with this part."""
     lost: list[tuple[str, int]] = field(default_factory=list)
@@ -51,23 +52,18 @@ class Part:
 
 QUIET_NS: Final = 30 * 1_000_000_000
 """A trace of which nothing came for so long is whole."""
-Traces = dict[str, dict[str, Span]]
-"""Spans by trace id and span id."""
 
 
-def group(parts: Iterable[Part]) -> tuple[Traces, int]:
-    """The spans by trace, the first of each id kept, and how many there were in all."""
-    traces: Traces = {}
-    total = 0
-    for part in parts:
-        total += len(part.spans)
-        for span in part.spans:
-            trace = traces.get(span.trace_id)
-            if trace is None:
-                traces[span.trace_id] = {span.span_id: span}
-            else:
-                trace.setdefault(span.span_id, span)
-    return traces, total
+def _by_trace(fields: Fields) -> dict[str, list[int]]:
+    """Where the spans of each trace are, the first of each id kept."""
+    traces: dict[str, dict[str, int]] = {}
+    for at, (trace_id, span_id) in enumerate(zip(fields.trace_id, fields.span_id, strict=True)):
+        trace = traces.get(trace_id)
+        if trace is None:
+            traces[trace_id] = {span_id: at}
+        else:
+            trace.setdefault(span_id, at)
+    return {trace_id: list(trace.values()) for trace_id, trace in traces.items()}
 
 
 class Ready(NamedTuple):
@@ -85,30 +81,27 @@ class Ready(NamedTuple):
 
 def make_ready(parts: Sequence[Part], now_ns: int = 0) -> Ready:
     """The spans of these parts, each once, and the rows of their traces."""
-    traces, given = group(parts)
-    settles = _settles(parts, now_ns)
+    given = joined(part.spans for part in parts)
     counts = Counts(dropped_content=sum(part.dropped_content for part in parts))
-    if not traces:
-        return Ready({}, [], given, counts, settles)
-    whole = [list(trace.values()) for trace in traces.values()]
-    fields = fields_of([span for trace in whole for span in trace])
-    keys = keys_of(fields)
-    tables = {"spans": field_columns(fields, keys)} | _row_tables(whole, fields, keys, settles)
-    return Ready(tables, list(traces), given, counts, settles)
+    settles = _settles(parts, now_ns)
+    if not given:
+        return Ready({}, [], 0, counts, settles)
+    traces = _by_trace(given.fields)
+    spans = given.at(list(chain.from_iterable(traces.values())))
+    keys = keys_of(spans.fields)
+    rows = _row_tables(spans, keys, list(map(len, traces.values())), settles)
+    return Ready({"spans": field_columns(spans.fields, keys)} | rows, list(traces), len(given), counts, settles)
 
 
 def row_tables(traces: Sequence[Sequence[Span]], settles: Mapping[str, int]) -> dict[str, Table]:
     """The columns of the rows of these traces, each given as its spans without duplicates; no tables of none."""
-    fields = fields_of([span for trace in traces for span in trace])
-    return _row_tables(traces, fields, keys_of(fields), settles)
+    spans = Spans(fields_of(list(chain.from_iterable(traces))))
+    return _row_tables(spans, keys_of(spans.fields), list(map(len, traces)), settles)
 
 
-def _row_tables(
-    traces: Sequence[Sequence[Span]], fields: Fields, keys: Keys | None, settles: Mapping[str, int]
-) -> dict[str, Table]:
-    spans = [span for trace in traces for span in trace]
-    usual = sequences.find(spans, fields, keys, list(map(len, traces)), settles)
-    derived = facts.of_traces((traces[number] for number in usual.others), settles)
+def _row_tables(spans: Spans, keys: Keys | None, sizes: Sequence[int], settles: Mapping[str, int]) -> dict[str, Table]:
+    usual = sequences.find(spans, keys, sizes, settles)
+    derived = facts.of_traces(usual.others, settles)
     found = {table: (getattr(derived, table), usual.rows.get(table, {})) for table in TABLES}
     return {table: row_columns(table, *some) for table, some in found.items() if any(some)}
 
@@ -117,5 +110,5 @@ def _settles(parts: Sequence[Part], now_ns: int) -> dict[str, int]:
     settles: dict[str, int] = {}
     for part in parts:
         if part.received_at_ns is not None and part.received_at_ns + QUIET_NS > now_ns:
-            settles.update({span.trace_id: part.received_at_ns + QUIET_NS for span in part.spans})
+            settles.update(dict.fromkeys(fields_of(part.spans).trace_id, part.received_at_ns + QUIET_NS))
     return settles

@@ -40,6 +40,11 @@ def keys(values: Sequence[str], length: int) -> NDArray[np.bytes_] | None:
     return np.frombuffer(joined.encode(), dtype=f"S{length}")
 
 
+def integers(values: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
+    """The same as an array; TypeError if one is None."""
+    return np.fromiter(values, dtype=np.int64, count=len(values))
+
+
 def as_list(values: Values) -> list[Any]:
     """The same as a list of Python values."""
     if isinstance(values, Taken):
@@ -71,11 +76,12 @@ def size(table: Table) -> int:
     return next(iter(table.values())).length if table else 0
 
 
-def texts(values: Sequence[str | None] | NDArray[np.bytes_]) -> Column:
-    """Texts of which most differ."""
+def texts(values: Sequence[str | None] | NDArray[np.bytes_], null: bytes = b"") -> Column:
+    """Texts of which most differ; in an array, `null` stands for NULL."""
     if isinstance(values, np.ndarray):
         offsets = np.arange(len(values) + 1, dtype=np.int32) * values.dtype.itemsize
-        return Column("u", len(values), [None, _raw(offsets), values.tobytes()])
+        valid = _bits(values != null) if null else None
+        return Column("u", len(values), [valid, _raw(offsets), values.tobytes()])
     valid = _valid(values)
     whole: Sequence[str] = values if valid is None else [value or "" for value in values]  # type: ignore[assignment]
     joined = "".join(whole)
@@ -113,12 +119,15 @@ def nothing(length: int) -> Column:
 
 def whole_numbers(values: Sequence[int | None] | NDArray[Any]) -> Column:
     """Integers of 64 bits."""
-    valid = _valid(values)
-    if valid is not None:
+    valid = None
+    try:
+        array = integers(values)  # type: ignore[arg-type]
+    except TypeError:  # some are None
+        valid = _valid(values)
         if list(values).count(None) == len(values):
             return nothing(len(values))
-        values = [value or 0 for value in values]
-    return Column("l", len(values), [valid, _raw(np.array(values, dtype=np.int64))])
+        array = np.array([value or 0 for value in values], dtype=np.int64)
+    return Column("l", len(values), [valid, _raw(array)])
 
 
 def numbers(values: Sequence[float | None] | NDArray[Any]) -> Column:

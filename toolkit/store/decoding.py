@@ -5,9 +5,8 @@ import signal
 import sys
 from typing import IO
 
-from hopbudget.store.batch import make_ready
-from hopbudget.store.intake import batches
-from hopbudget.store.workers import Decoded, read_job, say_up, write_batch, write_end
+from hopbudget.store.intake import Left, batches
+from hopbudget.store.workers import make_decoded, read_job, say_up, write_batch, write_end, write_left
 
 
 def serve(requests: IO[bytes], out: IO[bytes]) -> None:
@@ -15,15 +14,26 @@ def serve(requests: IO[bytes], out: IO[bytes]) -> None:
     say_up(out)
     files = read_job(requests)
 
+    to_leave = 0
+
     def wait() -> int:
+        nonlocal to_leave
         line = requests.readline()
         if not line:
             raise EOFError  # the parent has gone
-        return int(line)
+        spans, to_leave = map(int, line.split())
+        return spans
 
-    for batch in batches(files, wait):
-        ready = make_ready([batch.part])
-        write_batch(out, Decoded(ready, batch.rejected, batch.rejected_count, batch.file, batch.read))
+    def leave(part: Left) -> bool:
+        nonlocal to_leave
+        if not to_leave:
+            return False
+        to_leave -= 1
+        write_left(out, part)
+        return True
+
+    for batch in batches(files, wait, leave=leave):
+        write_batch(out, make_decoded(batch))
     write_end(out)
 
 

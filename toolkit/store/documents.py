@@ -9,14 +9,15 @@ import itertools
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 
 import msgspec
 
 from hopbudget.store import framing, otlp
+from hopbudget.store.framing import Messages
 from hopbudget.store.walker import Piece, as_document, rejection
 
-_CHUNK: Final = 1 << 20
+_CHUNK: Final = 1 << 18
 _PACKED_CHUNK: Final = 1 << 17
 _GZIP: Final = 31
 _PEEK: Final = 1 << 22
@@ -24,25 +25,26 @@ _LONGEST_LINE: Final = 1 << 26
 _LINES_TOGETHER: Final = 64
 
 
-class Lines(NamedTuple):
+class Lines(msgspec.Struct, gc=False, tag=True):
     """Some whole lines of a file, one request in each."""
 
-    first: int
-    """The number of the first line, from 1."""
+    line: int
+    """The number of the first one, from 1."""
     text: bytes
+    count: int
+
+
+Undecoded = Lines | Messages
+"""A part of a file that may be decoded anywhere and in any order."""
 
 
 def pieces(path: Path) -> Iterator[Piece]:
     """All spans of a file. What can't be read is a rejection, and ends the file only if nothing can follow it."""
-    for part in parts(path):
-        if isinstance(part, Lines):
-            yield from decode_lines(part)
-        else:
-            yield part
+    return itertools.chain.from_iterable(map(decoded, parts(path)))
 
 
-def parts(path: Path, on_bytes: Callable[[int], None] | None = None) -> Iterator[Lines | Piece]:
-    """The same, lines not decoded yet: they may be decoded anywhere and in any order.
+def parts(path: Path, on_bytes: Callable[[int], None] | None = None) -> Iterator[Undecoded | Piece]:
+    """The same, lines and messages not decoded yet.
 
     `on_bytes` is told how many bytes of the file on disk have been read. Raises OSError.
     """
@@ -59,29 +61,40 @@ def parts(path: Path, on_bytes: Callable[[int], None] | None = None) -> Iterator
             if b"\n" in chunk or size >= _PEEK:
                 break
         start = b"".join(head).removeprefix(codecs.BOM_UTF8)
-        followed: Callable[[Iterator[bytes]], Iterator[Lines | Piece]] = as_document
+        followed: Callable[[Iterator[bytes]], Iterator[Undecoded | Piece]] = as_document
         if framing.is_binary(path.name, start):
             followed = framing.as_messages
         elif _has_lines(start, whole=size < _CHUNK):
             followed = _by_lines
         line = 1
         for part in followed(itertools.chain([start], chunks)):
-            line = part[0]
+            line = part.line
             yield part
         if read.damage:
             yield rejection(line, f"the file is damaged or cut off ({read.damage}); what came before it is kept")
 
 
-def decode_lines(lines: Lines) -> Iterator[Piece]:
-    """The spans of these lines; empty ones are passed over. A piece holds some lines where all in them is as usual."""
+def decoded(part: Undecoded | Piece) -> Iterator[Piece]:
+    """The spans of a part."""
+    if isinstance(part, Lines):
+        return _decode_lines(part)
+    return framing.decode_messages(part) if isinstance(part, Messages) else iter((part,))
+
+
+def _decode_lines(lines: Lines) -> Iterator[Piece]:
+    """The spans of these lines; empty ones are passed over. A piece holds many lines where all in them is as usual."""
+    together = otlp.decode_lines(lines.text, lines.count)
+    if together is not None:
+        yield Piece(lines.line, together)
+        return
     texts = [
         (number, line)
-        for number, line in enumerate(lines.text.split(b"\n"), start=lines.first)
+        for number, line in enumerate(lines.text.split(b"\n"), start=lines.line)
         if line and not line.isspace()
     ]
     for start in range(0, len(texts), _LINES_TOGETHER):
         some = texts[start : start + _LINES_TOGETHER]
-        together = otlp.decode_all(line for _, line in some)
+        together = otlp.decode_lines(b"\n".join(line for _, line in some), len(some))
         if together is not None:
             yield Piece(some[0][0], together)
         else:
@@ -154,8 +167,9 @@ def _by_lines(chunks: Iterator[bytes]) -> Iterator[Lines | Piece]:
         if end >= 0:
             rest.append(chunk[:end])
             text = b"".join(rest)
-            yield Lines(number, text)
-            number += text.count(b"\n") + 1
+            count = text.count(b"\n") + 1
+            yield Lines(number, text, count)
+            number += count
             rest, size = [chunk[end + 1 :]], len(chunk) - end - 1
             continue
         rest.append(chunk)
@@ -164,4 +178,4 @@ def _by_lines(chunks: Iterator[bytes]) -> Iterator[Lines | Piece]:
             yield rejection(number, "a line of more than 64 MiB, which can't be read; the file is left here")
             return
     if size:
-        yield Lines(number, b"".join(rest))
+        yield Lines(number, b"".join(rest), 1)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hopbudget.store import otlp, spool
 from hopbudget.store.batch import Counts, Part
 from hopbudget.store.intake import paused_gc
+from hopbudget.store.spans import Span
 from hopbudget.store.spool import SpoolFile
 
 if TYPE_CHECKING:
@@ -56,17 +57,19 @@ def _parts(file: SpoolFile, store: "Store") -> Iterator[Part]:
         content = file.path.read_bytes()
     except FileNotFoundError:  # drained by another, or gone with the oldest of a full spool
         return
-    part = Part(received_at_ns=file.received_at_ns)
+    taken: list[Span] = []
+    part = Part(taken, received_at_ns=file.received_at_ns)
     read = rejected = 0
     for line in content.splitlines():
         decoded = otlp.decode(line)
-        part.spans += decoded.spans
+        taken += decoded.spans
         part.dropped_content += decoded.dropped_content
         read += len(decoded.spans)
         rejected += len(decoded.rejected)
-        if len(part.spans) >= store.batch_spans:
+        if len(taken) >= store.batch_spans:
             yield part
-            part = Part(received_at_ns=file.received_at_ns)
+            taken = []
+            part = Part(taken, received_at_ns=file.received_at_ns)
     part.done = file.path
     part.lost = [("unreadable", max(file.spans - read, rejected))]
     yield part

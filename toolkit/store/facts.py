@@ -245,7 +245,7 @@ def _work_row(node: Node, row: TrajectoryRow) -> WorkRow:
         trace_id=span.trace_id,
         root_span_id=row.root_span_id,
         span_id=span.span_id,
-        work=shapes.work_name(span, node.shape),
+        work=shapes.work_name(span.name, span.attributes, node.shape),
         started_at=span.start_ns,
         start_s=(span.start_ns - row.started_at) / NS,
         duration_s=(span.end_ns - span.start_ns) / NS,

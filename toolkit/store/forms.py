@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from hopbudget.store import flat, langfuse, tolerant
-from hopbudget.store.spans import Decoded
+from hopbudget.store.spans import Decoded, Span
 
 LISTS: Final = ("observations", "spans", "data", "traces")
 """Under these names, files that are no export requests keep their spans."""
@@ -65,7 +65,9 @@ def _decode_other(value: dict[str, Any], depth: int) -> Decoded | None:
 
 
 def _joined(several: Iterable[Decoded]) -> Decoded:
-    spans, rejected, dropped = [], [], 0
+    spans: list[Span] = []
+    rejected: list[str] = []
+    dropped = 0
     for one in several:
         spans += one.spans
         rejected += one.rejected

@@ -8,10 +8,12 @@ import codecs
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from hopbudget.store.walker import Piece, rejection
 
 _LARGEST: Final = 1 << 26
-_TOGETHER: Final = 1 << 18
+_TOGETHER: Final = 1 << 17
 """Bytes of messages that are decoded at once."""
 _RESOURCE_SPANS: Final = 0x0A
 """Field 1, with a length: the only field of an export request."""
@@ -48,11 +50,16 @@ def _is_text(start: bytes) -> bool:
     return True
 
 
-def as_messages(chunks: Iterator[bytes]) -> Iterator[Piece]:
-    """The spans of such a file; where it can't be followed any further, a rejection ends it.
+class Messages(msgspec.Struct, gc=False, tag=True):
+    """Some messages of a file."""
 
-    Raises ModuleNotFoundError where the extra that brings protobuf is not installed.
-    """
+    line: int
+    """The number of the last one, from 1."""
+    bodies: list[bytes]
+
+
+def as_messages(chunks: Iterator[bytes]) -> Iterator[Messages | Piece]:
+    """The messages of such a file; where it can't be followed any further, a rejection ends it."""
     reader = _Reader(chunks)
     number = 0
     waiting: list[bytes] = []
@@ -63,18 +70,22 @@ def as_messages(chunks: Iterator[bytes]) -> Iterator[Piece]:
             waiting.append(body)
             size += len(body)
             if size >= _TOGETHER:
-                yield from _decoded(waiting, number)
+                yield Messages(number, waiting)
                 waiting, size = [], 0
-        yield from _decoded(waiting, number)
+        yield Messages(number, waiting)
     except _CutOffError as bad:
-        yield from _decoded(waiting, number)
+        yield Messages(number, waiting)
         yield rejection(number + 1, str(bad))
 
 
-def _decoded(bodies: list[bytes], last: int) -> Iterator[Piece]:
-    """Their spans, together if they are usual, which is cheaper: one after the other they are one message."""
+def decode_messages(messages: Messages) -> Iterator[Piece]:
+    """Their spans, together if they are usual, which is cheaper: one after the other they are one message.
+
+    Raises ModuleNotFoundError where the extra that brings protobuf is not installed.
+    """
     from hopbudget.store import protobuf
 
+    bodies, last = messages.bodies, messages.line
     together = protobuf.decode_usual(b"".join(bodies)) if all(map(_is_whole, bodies)) else None
     if together:
         yield Piece(last, together)

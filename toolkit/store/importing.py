@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hopbudget.errors import Exit, UserError
+from hopbudget.store.batch import Counts
 from hopbudget.store.framing import is_named_binary
 from hopbudget.store.intake import ImportResult, Rejection, batches, paused_gc
 from hopbudget.store.parquet import Columns, is_parquet
 from hopbudget.store.workers import Decoded, decoder, decoder_pays, make_decoded
+from hopbudget.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +47,7 @@ def import_paths(
     with paused_gc():
         for number, decoded in _by_file(store, files, columns) if note else _together(store, files, columns):
             if any(ready.given or ready.counts.dropped_content for ready in decoded.ready):
-                result.add(store.put(*decoded.ready))
+                result.add(_put(store, decoded, result))
             result.reject(decoded.rejected, decoded.rejected_count)
             if note:
                 note(files[number], [trace_id for ready in decoded.ready for trace_id in ready.trace_ids])
@@ -55,6 +57,18 @@ def import_paths(
         progress(files[-1].name, sum(sizes), sum(sizes))
     result.files = len(files)
     return result
+
+
+def _put(store: "Store", decoded: Decoded, so_far: ImportResult) -> Counts:
+    try:
+        return store.put(*decoded.ready)
+    except UserError as error:
+        if not so_far.spans:
+            raise
+        stored = plural(so_far.trajectories, "trajectory", "trajectories")
+        raise UserError(
+            f"{error.message} Before that {stored} went in; import again to add the rest.", error.exit_code
+        ) from error
 
 
 def _together(store: "Store", files: Sequence[Path], columns: Columns | None) -> "Iterator[tuple[int, Decoded]]":

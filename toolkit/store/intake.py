@@ -8,10 +8,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from hopbudget.store import parquet
 from hopbudget.store.batch import Counts, Part
-from hopbudget.store.documents import Lines, decode_lines, parts
+from hopbudget.store.documents import Undecoded, decoded, parts
 from hopbudget.store.parquet import Columns, is_parquet
+from hopbudget.store.spans import Span, joined
 from hopbudget.store.walker import Piece, rejection
 
 _REJECTIONS_KEPT: Final = 1000
@@ -58,53 +61,83 @@ class Batch(NamedTuple):
     """How many of its bytes on disk have been read."""
 
 
-def batches(files: Sequence[Path], most: Callable[[], int], columns: Columns = _NO_COLUMNS) -> Iterator[Batch]:
-    """The spans of these files in order, as many at once as `most` says when a batch is begun, but for a last line."""
-    taken = _Taken(most())
+class Left(msgspec.Struct, gc=False, tag=True):
+    """A part that is left to somebody else to decode."""
+
+    file: int
+    read: int
+    part: Undecoded
+
+
+def batches(
+    files: Sequence[Path],
+    most: Callable[[], int],
+    columns: Columns = _NO_COLUMNS,
+    leave: Callable[[Left], bool] = lambda _: False,
+) -> Iterator[Batch]:
+    """The spans of these files in order, as many at once as `most` says when a batch is begun, but for a last piece.
+
+    `leave` is asked of each part whether it is decoded elsewhere.
+    """
+    filling = Filling(most())
     for number, file in enumerate(files):
         read = 0
-        for piece, read in _pieces(file, columns):
-            taken.add(file, piece)
-            if taken.full:
-                yield taken.batch(number, read)
-                taken = _Taken(most())
-        if number + 1 == len(files) and not taken.empty:
-            yield taken.batch(number, read)
+        for part, read in _parts(file, columns):
+            if not isinstance(part, Piece) and leave(Left(number, read, part)):
+                continue
+            for piece in decoded(part):
+                filling.add(file, piece)
+                if filling.full:
+                    yield filling.batch(number, read)
+                    filling = Filling(most())
+        if number + 1 == len(files) and not filling.empty:
+            yield filling.batch(number, read)
 
 
-class _Taken:
+class Filling:
     """A batch that is being filled."""
 
     def __init__(self, most: int) -> None:
+        self.count = 0
+        """How many spans it holds."""
         self._most = most
-        self._part = Part()
+        self._last = 0
+        self._spans: list[Sequence[Span]] = []
+        self._dropped_content = 0
         self._rejected: list[Rejection] = []
         self._rejected_count = 0
 
     @property
     def full(self) -> bool:
-        return len(self._part.spans) >= self._most
+        """Whether another piece like the last one would be too much."""
+        return self.count + self._last > self._most
 
     @property
     def empty(self) -> bool:
-        return not (self._part.spans or self._part.dropped_content or self._rejected)
+        """Whether there is nothing to store or to tell."""
+        return not (self.count or self._dropped_content or self._rejected)
 
     def add(self, file: Path, piece: Piece) -> None:
-        decoded = piece.decoded
-        self._part.spans += decoded.spans
-        self._part.dropped_content += decoded.dropped_content
-        if decoded.rejected:
-            self._rejected_count += len(decoded.rejected)
+        """Take in what is decoded."""
+        spans, rejected, dropped_content = piece.decoded
+        self._spans.append(spans)
+        self._last = len(spans)
+        self.count += self._last
+        self._dropped_content += dropped_content
+        if rejected:
+            self._rejected_count += len(rejected)
             if len(self._rejected) < _REJECTIONS_KEPT:
                 where = f"{file}:{piece.line}" if piece.line else str(file)
-                self._rejected += [Rejection(where, reason) for reason in decoded.rejected]
+                self._rejected += [Rejection(where, reason) for reason in rejected]
 
     def batch(self, file: int, read: int) -> Batch:
-        return Batch(self._part, self._rejected[:_REJECTIONS_KEPT], self._rejected_count, file, read)
+        """The batch, when so much of this file has been read."""
+        part = Part(joined(self._spans), dropped_content=self._dropped_content)
+        return Batch(part, self._rejected[:_REJECTIONS_KEPT], self._rejected_count, file, read)
 
 
-def _pieces(file: Path, columns: Columns) -> Iterator[tuple[Piece, int]]:
-    """The pieces of a file, and how much of it has been read."""
+def _parts(file: Path, columns: Columns) -> Iterator[tuple[Undecoded | Piece, int]]:
+    """The parts of a file, and how much of it has been read."""
     read = 0
 
     def note(at: int) -> None:
@@ -116,8 +149,7 @@ def _pieces(file: Path, columns: Columns) -> Iterator[tuple[Piece, int]]:
             yield from ((piece, file.stat().st_size) for piece in parquet.pieces(file, columns))
             return
         for part in parts(file, note):
-            for piece in decode_lines(part) if isinstance(part, Lines) else (part,):
-                yield piece, read
+            yield part, read
     except OSError as error:
         yield rejection(0, f"can't be read: {error.strerror or error}"), read
 

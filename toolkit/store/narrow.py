@@ -102,11 +102,12 @@ def check_key(con: duckdb.DuckDBPyConnection, key: str) -> None:
 
 
 def nearest(given: str, known: Sequence[str]) -> str:
-    """The end of a sentence that says what was perhaps meant."""
+    """The end of a sentence that says what was perhaps meant, else what there is, the most alike first."""
     close = difflib.get_close_matches(given, known, n=3, cutoff=0.5)
     if close:
         return f". Did you mean {' or '.join(close)}?"
     if not known:
         return "; there is none at all."
-    more = ", ..." if len(known) > _LISTED else ""
-    return f"; there are {', '.join(sorted(known)[:_LISTED])}{more}."
+    ordered = sorted(known, key=lambda one: (-difflib.SequenceMatcher(None, given, one).ratio(), one))
+    more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+    return f"; there are {', '.join(ordered[:_LISTED])}{more}."

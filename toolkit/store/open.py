@@ -59,8 +59,14 @@ def _stored(path: Path) -> Store:
     if not path.exists() and not spool.files(spool.spool_folder(path)):
         raise UserError(f"There is no store at {path}. Trace a run into it, import files, or name another.")
     store = Store(path)
-    store.drain()
-    store.settle()
+    waiting = len(spool.files(spool.spool_folder(path)))
+    if path.exists() and not os.access(path, os.W_OK):
+        if waiting:
+            wait = "1 file waits" if waiting == 1 else f"{waiting:,} files wait"
+            sys.stderr.write(f"{path} can't be written, so {wait} in its spool; shown is what it holds\n")
+    else:
+        store.drain()
+        store.settle()
     _refuse_empty(store, f"{path} holds no trajectory yet.")
     return store
 

@@ -4,7 +4,7 @@ A request in which anything is unusual (a name for an enum, a bad id, a field of
 as a whole; both give the same for the same text.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 from operator import gt
 from typing import Annotated, Any, Final
@@ -13,7 +13,7 @@ import msgspec
 
 from hopbudget.store import caps, forms, sampling, tolerant
 from hopbudget.store.content import PARAMETERS, is_content, safe_status
-from hopbudget.store.spans import Attributes, Decoded, Span
+from hopbudget.store.spans import Attributes, Decoded, Fields, Spans
 from hopbudget.store.tolerant import INT64_MOST, KINDS, STATUSES, Counter
 
 _NO_ID: Final = "0" * 16
@@ -54,7 +54,7 @@ _UNSET: Final = _Status()
 
 
 class _RawSpan(msgspec.Struct, gc=False, kw_only=True):
-    """A span on the wire, its fields in the order in which `_spans` takes them apart."""
+    """A span on the wire, its fields in the order in which `_fields` takes them apart."""
 
     traceId: str  # noqa: N815
     spanId: str  # noqa: N815
@@ -93,7 +93,7 @@ class _Request(msgspec.Struct, gc=False):
 
 
 # Not strict: a number may be given as text, as the standard has it for those of 64 bits.
-_decode: Final = msgspec.json.Decoder(_Request, strict=False).decode
+_decode_lines: Final = msgspec.json.Decoder(_Request, strict=False).decode_lines
 _decode_pairs: Final = msgspec.json.Decoder(list[_Pair], strict=False).decode
 
 
@@ -106,14 +106,15 @@ _UNUSUAL: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Valu
 
 def decode(text: bytes) -> Decoded:
     """The spans of one export request, given as JSON text. Raises nothing on any input."""
-    decoded = decode_all([text])
-    return forms.decode_text(text) if decoded is None else decoded
+    decoded = decode_lines(text, 1)
+    return forms.decode_text(text) if decoded is None else decoded._replace(spans=list(decoded.spans))
 
 
-def decode_all(texts: Iterable[bytes]) -> Decoded | None:
-    """The spans of several export requests together, which is cheaper; None if anything in them is unusual."""
+def decode_lines(text: bytes, count: int) -> Decoded | None:
+    """The spans of so many lines, an export request in each, which is cheaper; None if anything in them is unusual."""
     try:
-        return _usual(list(map(_decode, texts)))
+        requests = _decode_lines(text)
+        return _usual(requests) if len(requests) == count else None
     except _UNUSUAL:
         return None
 
@@ -133,12 +134,12 @@ def _usual(requests: Sequence[_Request]) -> Decoded:
                 raws += spans
                 resources += repeat(resource, len(spans))
                 scopes += repeat(scope, len(spans))
-    return Decoded(_spans(raws, resources, scopes, counter) if raws else [], [], counter.dropped)
+    return Decoded(Spans(_fields(raws, resources, scopes, counter) if raws else Fields()), [], counter.dropped)
 
 
-def _spans(
+def _fields(
     raws: Sequence[_RawSpan], resources: Sequence[Attributes], scopes: Sequence[str], counter: Counter
-) -> list[Span]:
+) -> Fields:
     """The same field of all of them at a time."""
     fields = zip(*map(msgspec.structs.astuple, raws), strict=True)
     trace_ids, span_ids, parent_ids, names, kinds, starts, ends, statuses, texts, events, lost, states = fields
@@ -150,24 +151,21 @@ def _spans(
     if any(states):
         attributes = list(map(sampling.noted, attributes, states))
     said = [status or _UNSET for status in statuses]
-    return list(
-        map(
-            Span,
-            trace_ids,
-            span_ids,
-            [parent or None for parent in parent_ids],
-            names,
-            kinds,
-            starts,
-            ends,
-            [status.code for status in said],
-            [safe_status(status.message) if status.message else None for status in said],
-            scopes,
-            resources,
-            attributes,
-            [tolerant.events(one, counter) if one else None for one in events],
-            lost,
-        )
+    return Fields(
+        trace_ids,
+        span_ids,
+        [parent or None for parent in parent_ids],
+        names,
+        kinds,
+        starts,
+        ends,
+        [status.code for status in said],
+        [safe_status(status.message) if status.message else None for status in said],
+        scopes,
+        resources,
+        attributes,
+        [tolerant.events(one, counter) if one else None for one in events],
+        lost,
     )
 
 

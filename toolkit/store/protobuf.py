@@ -21,7 +21,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from hopbudget.store import caps, sampling, wire
 from hopbudget.store.content import PARAMETERS, is_content, is_content_event, safe_status
-from hopbudget.store.spans import Attributes, Decoded, Event, Span, Value
+from hopbudget.store.spans import Attributes, Decoded, Event, Fields, Span, Spans, Value
 from hopbudget.store.tolerant import DEEPEST, INT64_MOST, KINDS, STATUSES, BadSpanError, Counter, hide_parameters
 
 _NO_TRACE: Final = bytes(16)
@@ -30,7 +30,8 @@ _NO_SPAN: Final = bytes(8)
 
 def decode(body: bytes) -> Decoded:
     """The spans of one export request. Raises ValueError where the bytes are no such request."""
-    return decode_usual(body) or _decode_any(body)
+    decoded = decode_usual(body)
+    return _decode_any(body) if decoded is None else decoded._replace(spans=list(decoded.spans))
 
 
 # --- a usual request -------------------------------------------------------------------------------------------
@@ -53,19 +54,20 @@ def decode_usual(body: bytes) -> Decoded | None:
     resources: list[Attributes] = []
     scopes: list[str] = []
     try:
-        for resource_spans in wire.Request.FromString(body).resource_spans:
+        for resource_spans in wire.Request.FromString(body).resource_spans[:]:  # a list is quicker to go through
             resource = _resource(resource_spans.resource, counter)
-            for scope_spans in resource_spans.scope_spans:
-                spans = scope_spans.spans
+            for scope_spans in resource_spans.scope_spans[:]:
+                spans = scope_spans.spans[:]
                 raws += spans
                 resources += repeat(resource, len(spans))
                 scopes += repeat(_scope(scope_spans.scope), len(spans))
-        return Decoded(_spans(raws, resources, scopes, counter) if raws else [], [], counter.dropped)
+        fields = _fields(raws, resources, scopes, counter) if raws else Fields()
+        return Decoded(Spans(fields), [], counter.dropped)
     except (DecodeError, _UnusualError):
         return None
 
 
-def _spans(raws: Sequence[Any], resources: Sequence[Attributes], scopes: Sequence[str], counter: Counter) -> list[Span]:
+def _fields(raws: Sequence[Any], resources: Sequence[Attributes], scopes: Sequence[str], counter: Counter) -> Fields:
     """The same field of all of them at a time."""
     fields = zip(*map(_FIELDS, raws), strict=True)
     trace_ids, span_ids, parent_ids, names, kinds, starts, ends, statuses, lists, events, lost, states = fields
@@ -80,28 +82,25 @@ def _spans(raws: Sequence[Any], resources: Sequence[Attributes], scopes: Sequenc
         or max(kinds) >= len(KINDS)
     ):
         raise _UnusualError
-    attributes = [_list(tuple(pairs), counter) for pairs in lists]
+    attributes = [_list(tuple(pairs[:]), counter) for pairs in lists]
     if any(states):
         attributes = [sampling.noted(*each) if each[1] else each[0] for each in zip(attributes, states, strict=True)]
     said = [_UNSET if not status else _status(status) for status in statuses]
-    return list(
-        map(
-            Span,
-            [trace_id.hex() for trace_id in trace_ids],
-            [span_id.hex() for span_id in span_ids],
-            [parent_id.hex() or None for parent_id in parent_ids],
-            names,
-            kinds,
-            starts,
-            ends,
-            [code for code, _ in said],
-            [text for _, text in said],
-            scopes,
-            resources,
-            attributes,
-            [_events(_parsed_events(some), counter) if some else None for some in events],
-            lost,
-        )
+    return Fields(
+        [trace_id.hex() for trace_id in trace_ids],
+        [span_id.hex() for span_id in span_ids],
+        [parent_id.hex() or None for parent_id in parent_ids],
+        names,
+        kinds,
+        starts,
+        ends,
+        [code for code, _ in said],
+        [text for _, text in said],
+        scopes,
+        resources,
+        attributes,
+        [_events(_parsed_events(some), counter) if some else None for some in events],
+        lost,
     )
 
 
@@ -118,7 +117,7 @@ def _parsed_events(events: Sequence[bytes]) -> list[Any]:
 
 _KNOWN_MOST: Final = 4_096
 _PAIRS_MOST: Final = 16_384
-_LONGEST: Final = 96
+_LONGEST: Final = 192
 """Bytes of an attribute, and a quarter of those of a resource, that are remembered."""
 _UNSET: Final = (0, None)
 _CONTENT: Final = ("", None)
@@ -138,13 +137,13 @@ def _list(pairs: tuple[bytes, ...], counter: Counter) -> Attributes:
         return found
     if len(pairs) > caps.MOST_ATTRIBUTES:
         raise _UnusualError
-    known = list(map(_pairs.get, pairs))
-    if None in known:
+    try:
+        out: Attributes = dict(map(_pairs.__getitem__, pairs))
+    except KeyError:
         return _new_list(pairs, counter)
-    out: Attributes = dict(known)  # type: ignore[arg-type]
     if PARAMETERS in out:
         hide_parameters(out)
-    elif {*map(type, out.values())} == {str}:
+    elif int not in map(type, out.values()):
         _remember(_lists, pairs, out, _KNOWN_MOST)
     return out
 

@@ -15,9 +15,9 @@ Numbers = dict[str, Any]
 
 QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 _LEVELS: Final = f"[{', '.join(map(str, QUANTILES.values()))}]"
-_CAME_OUT: Final = "outcome IN ('ok', 'truncated')"
+CAME_OUT: Final = "outcome IN ('ok', 'truncated')"
 _HOP_TIMES: Final = ("duration_s", "ttft_s", "tpot_s")
-_BY_CHUNKS: Final = f"count(tpot_s) FILTER ({_CAME_OUT} AND output_tokens_source = 'chunks')"
+_BY_CHUNKS: Final = f"count(tpot_s) FILTER ({CAME_OUT} AND output_tokens_source = 'chunks')"
 """Of how many the TPOT is a time by chunk: N was counted in chunks, and a chunk may hold several tokens."""
 _ALL: Final = Condition("''", [])
 
@@ -73,14 +73,15 @@ def _grouped(
     ask = _Asking(con, where, group)
     groups: dict[str, Numbers] = {}
     times = ("duration_s", "answer_start_s")
-    for name, trajectories, incomplete, share, work_s, *found in ask.rows(
+    for name, trajectories, incomplete, share, work_s, whole_s, *found in ask.rows(
         "SELECT g, count(*), count(*) FILTER (NOT complete), "
         "sum(work_s) FILTER (complete) / nullif(sum(duration_s) FILTER (complete), 0), "
-        f"coalesce(sum(work_s) FILTER (complete), 0), {_asked(times, f'complete AND {_CAME_OUT}')} FROM c GROUP BY g"
+        "coalesce(sum(work_s) FILTER (complete), 0), coalesce(sum(duration_s) FILTER (complete), 0), "
+        f"{_asked(times, f'complete AND {CAME_OUT}')} FROM c GROUP BY g"
     ):
         numbers = groups[name] = _empty()
         numbers |= {"trajectories": trajectories, "incomplete": incomplete, "work_share": share}
-        numbers["time_split"]["work_s"] = work_s
+        numbers["time_split"] |= {"work_s": work_s, "trajectories_s": whole_s}
         numbers["trajectory_s"], numbers["answer_start_s"] = _answered(found)
     for name, outcome, n in ask.rows(
         "SELECT g, outcome, count(*) AS n FROM c WHERE complete GROUP BY ALL ORDER BY n DESC, outcome"
@@ -89,7 +90,7 @@ def _grouped(
     _fill_hops(ask, groups)
     _fill_hops_by_name(ask, groups)
     if gaps:
-        each = f"(SELECT g, unnest(itl_us) / 1e6 AS gap_s FROM h WHERE {_CAME_OUT})"
+        each = f"(SELECT g, unnest(itl_us) / 1e6 AS gap_s FROM h WHERE {CAME_OUT})"
         for name, *found in ask.rows(f"SELECT g, {_asked(('gap_s',))} FROM {each} GROUP BY g"):
             (groups[name]["itl_s"],) = _answered(found)
     return groups
@@ -100,7 +101,7 @@ def _fill_hops(ask: _Asking, groups: dict[str, Numbers]) -> None:
         f"SELECT g, count(*), {_BY_CHUNKS}, coalesce(sum(ttft_s) FILTER (complete), 0), "
         "coalesce(sum(duration_s - ttft_s) FILTER (complete), 0), "
         "coalesce(sum(duration_s) FILTER (complete AND ttft_s IS NULL), 0), "
-        f"{_asked(_HOP_TIMES, _CAME_OUT)} FROM h GROUP BY g"
+        f"{_asked(_HOP_TIMES, CAME_OUT)} FROM h GROUP BY g"
     ):
         groups[name] |= {"hops": n, "tpot_by_chunks": by_chunks}
         split = {"first_token_s": first_token_s, "writing_s": writing_s, "hop_unsplit_s": unsplit_s}
@@ -120,7 +121,7 @@ def _fill_hops_by_name(ask: _Asking, groups: dict[str, Numbers]) -> None:
         outcomes[outcome] = outcomes.get(outcome, 0) + n
     begins: dict[tuple[str, str], float] = {}
     for name, hop, begins_s, by_chunks, *found in ask.rows(
-        f"SELECT g, hop, avg(start_s), {_BY_CHUNKS}, {_asked(_HOP_TIMES)} FROM n WHERE {_CAME_OUT} GROUP BY g, hop"
+        f"SELECT g, hop, avg(start_s), {_BY_CHUNKS}, {_asked(_HOP_TIMES)} FROM n WHERE {CAME_OUT} GROUP BY g, hop"
     ):
         begins[name, hop] = begins_s
         rows[name, hop] |= dict(zip(_HOP_TIMES, _answered(found), strict=True)) | {"tpot_by_chunks": by_chunks}
@@ -159,6 +160,12 @@ def _empty() -> Numbers:
         **{name: _quantiles(0, None) for name in times},
         "tpot_by_chunks": 0,
         "work_share": None,
-        "time_split": {"first_token_s": 0.0, "writing_s": 0.0, "hop_unsplit_s": 0.0, "work_s": 0.0},
+        "time_split": {
+            "first_token_s": 0.0,
+            "writing_s": 0.0,
+            "hop_unsplit_s": 0.0,
+            "work_s": 0.0,
+            "trajectories_s": 0.0,
+        },
         "by_hop": [],
     }

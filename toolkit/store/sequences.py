@@ -3,7 +3,8 @@
 `facts` says what everything means, also for these; a test holds both to the same rows. Pure but for numpy.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -13,11 +14,11 @@ from numpy.typing import NDArray
 from hopbudget.store import outcomes, roots, shapes, streams, usual
 from hopbudget.store.columns import Taken, Values, as_list
 from hopbudget.store.roots import Said
-from hopbudget.store.shapes import Shape
-from hopbudget.store.spans import ERROR, UNSET, Attributes, Span
-from hopbudget.store.tables import Fields, Keys
-from hopbudget.store.usual import Index, Part, Spread, Usual
+from hopbudget.store.spans import ERROR, UNSET, Attributes, Span, Spans
+from hopbudget.store.tables import Keys
+from hopbudget.store.usual import Index, Part, Sort, Spread, Usual
 from hopbudget.store.values import count, text
+from hopbudget.tracing import vocabulary as v
 
 Rows = Mapping[str, Mapping[str, Values]]
 """Values by table and column; what is not among a table's columns was not observed."""
@@ -36,41 +37,37 @@ _READ: Final[dict[str, Callable[[Attributes, str | None], Any]]] = {
 
 
 class Found(NamedTuple):
-    """The rows of the usual traces, and the numbers of the other ones."""
+    """The rows of the usual traces, and the spans of each of the other ones."""
 
     rows: Rows
-    others: list[int]
+    others: Sequence[Sequence[Span]]
 
 
-def find(
-    spans: Sequence[Span],
-    fields: Fields,
-    keys: Keys | None,
-    sizes: Sequence[int],
-    settles: Mapping[str, int] = _SETTLED,
-) -> Found:
+def find(spans: Spans, keys: Keys | None, sizes: Sequence[int], settles: Mapping[str, int] = _SETTLED) -> Found:
     """Rows of these spans, which lie trace by trace; `sizes` are the numbers of spans of the traces."""
+    ends = list(accumulate(sizes))
     if keys is None:
-        return Found({}, list(range(len(sizes))))
-    spread = usual.spread_out(spans, fields, keys, sizes)
+        return Found({}, [spans[end - size : end] for end, size in zip(ends, sizes, strict=True)])
+    spread = usual.spread_out(spans, keys, sizes)
     found = usual.find(spread)
-    return Found(_rows(spread, found, settles) if len(found.roots) else {}, found.others)
+    others = [spans[ends[number] - sizes[number] : ends[number]] for number in found.others]
+    return Found(_rows(spread, found, settles) if len(found.roots) else {}, others)
 
 
 def _rows(spread: Spread, found: Usual, settles: Mapping[str, int]) -> Rows:
     said = _said(spread, found)
-    settles_at = [settles.get(spread.spans[at].trace_id) for at in found.roots.tolist()]
     said["session"] = _sessions(spread, said["session"], found.hops)
-    spans, shape_of = spread.taken(found.hops.at)
-    how = _outcomes(spans, shape_of)
-    hops = _placed(spread, found, found.hops) | _hops(spans, shape_of, how, found.hops.root)
-    hops |= streams.columns(spans, shape_of, hops)
-    hops |= streams.finals(spread, found, hops, np.array([at is None for at in settles_at], dtype=np.bool_))
+    how = _outcomes(spread, found.hops.at)
+    hops = _placed(spread, found, found.hops) | _hops(spread, found.hops, how)
+    hops |= streams.columns(spread, found.hops.at, hops)
+    roots_at: list[int] = found.roots.tolist() if settles else []
+    settles_at = [settles.get(spread.spans.fields.trace_id[at]) for at in roots_at]
+    settled = np.array([at is None for at in settles_at] if settles else True, dtype=np.bool_)
+    hops |= streams.finals(spread, found, hops, settled)
     hops |= {name: Taken(said[name].values, said[name].at[found.hops.root]) for name in ("workload", "run", "session")}
-    spans, shape_of = spread.taken(found.works.at)
     works = _placed(spread, found, found.works) | {
-        "work": list(map(shapes.work_name, spans, shape_of)),
-        "outcome": _outcomes(spans, shape_of),
+        "work": _work_names(spread, found.works.at),
+        "outcome": _outcomes(spread, found.works.at),
     }
     trajectories = _trajectories(spread, found, how) | {
         name: as_list(values) if name in _NO_TEXTS else values for name, values in said.items()
@@ -114,44 +111,48 @@ def _root_ids(spread: Spread, found: Usual) -> NDArray[np.bytes_]:
 
 def _said(spread: Spread, found: Usual) -> dict[str, Taken]:
     """What the roots say; they share their attributes with one another, and their resource with all."""
-    numbers: dict[tuple[int, ...] | tuple[int, int, str], int] = {}
+    numbers: dict[tuple[int, int, str], int] = {}
     said: list[Said] = []
-    at = []
-    for span, shape, is_root in zip(*spread.taken(found.roots), found.complete.tolist(), strict=True):
-        key = (id(span.resource), id(span.attributes), span.name)
+    numbered = []
+    fields, sorts = spread.spans.fields, spread.sorts_at(found.roots)
+    places: list[int] = found.roots.tolist()
+    for root, sort, is_root in zip(places, sorts, found.complete.tolist(), strict=True):
+        key = (id(fields.resource[root]), id(fields.attributes[root]), fields.name[root])
         number = numbers.get(key)
         if number is None:
             number = numbers[key] = len(said)
-            said.append(roots.said(span, shape, is_root=is_root))
-        at.append(number)
-    places = np.array(at, dtype=np.int64)
-    return {name: Taken(values, places) for name, values in zip(Said._fields, zip(*said, strict=True), strict=True)}
+            said.append(roots.said(spread.spans[root], sort.shape, is_root=is_root))
+        numbered.append(number)
+    at = np.array(numbered, dtype=np.int64)
+    return {name: Taken(values, at) for name, values in zip(Said._fields, zip(*said, strict=True), strict=True)}
 
 
 def _sessions(spread: Spread, said: Taken, hops: Part) -> Taken:
     """Where the root names none, the first that one of its hops names."""
-    if None not in said.values or not any(spread.shapes[at].session for at in hops.at.tolist()):
+    names = spread.are(lambda sort: sort.shape.session is not None)[hops.at]
+    if None not in said.values or not names.any():
         return said
     named = as_list(said)
-    for at, root in zip(hops.at.tolist(), hops.root.tolist(), strict=True):
+    at = hops.at[names]
+    for place, sort, root in zip(at.tolist(), spread.sorts_at(at), hops.root[names].tolist(), strict=True):
         if named[root] is None:
-            named[root] = text(spread.spans[at].attributes, spread.shapes[at].session)
+            named[root] = text(spread.spans.fields.attributes[place], sort.shape.session)
     return Taken(named, np.arange(len(named)))
 
 
 def _came_out(spread: Spread, found: Usual, how: Sequence[str]) -> list[str]:
     """How the trajectories did: as the root says, else as the last hop to end did."""
     out = ["ok"] * len(found.roots)
-    if any(outcome != "ok" for outcome in how):
+    if how.count("ok") < len(how):
         start = spread.start[found.hops.at]
         ends = start + (spread.end[found.hops.at] - start) / _NS * _NS
         latest = [0.0] * len(out)
         for root, end, outcome in zip(found.hops.root.tolist(), ends.tolist(), how, strict=True):
             if end > latest[root]:
                 latest[root], out[root] = end, outcome
-    for number, (span, shape) in enumerate(zip(*spread.taken(found.roots), strict=True)):
-        if found.complete[number] and (shape.says_outcome or span.status != UNSET):
-            out[number] = outcomes.of_root(span) or out[number]
+    says = spread.are(_says_outcome)[found.roots] | (spread.status[found.roots] != UNSET)
+    for number in np.flatnonzero(says & found.complete).tolist():
+        out[number] = outcomes.of_root(spread.spans[found.roots[number]]) or out[number]
     return out
 
 
@@ -171,51 +172,81 @@ def _placed(spread: Spread, found: Usual, part: Part) -> _Columns:
     }
 
 
-def _outcomes(spans: Sequence[Span], shape_of: Sequence[Shape]) -> list[str]:
+def _says_outcome(sort: Sort) -> bool:
+    return sort.shape.says_outcome
+
+
+def _outcomes(spread: Spread, at: Index) -> list[str]:
+    out = ["ok"] * len(at)
+    says = spread.are(_says_outcome)[at] | (spread.status[at] == ERROR)
+    for number in np.flatnonzero(says).tolist():
+        place = int(at[number])
+        out[number] = outcomes.of_span(spread.spans[place], spread.sorts[spread.sort_of[place]].shape)
+    return out
+
+
+def _work_names(spread: Spread, at: Index) -> list[str]:
+    fields = spread.spans.fields
+    places: list[int] = at.tolist()
     return [
-        outcomes.of_span(span, shape) if shape.says_outcome or span.status == ERROR else "ok"
-        for span, shape in zip(spans, shape_of, strict=True)
+        shapes.work_name(fields.name[place], fields.attributes[place], sort.shape)
+        for place, sort in zip(places, spread.sorts_at(at), strict=True)
     ]
 
 
-def _hops(spans: Sequence[Span], shape_of: Sequence[Shape], how: Sequence[str], root: Index) -> _Columns:
+def _hops(spread: Spread, hops: Part, how: Sequence[str]) -> _Columns:
     """What their attributes say."""
-    attributes = [span.attributes for span in spans]
-    names = [shapes.hop_name(each, shape, None) for each, shape in zip(attributes, shape_of, strict=True)]
+    attributes = list(map(spread.spans.fields.attributes.__getitem__, hops.at.tolist()))
+    sort_of = spread.sort_of[hops.at]
+    sorts = [spread.sorts[number] for number in np.unique(sort_of).tolist()]
+    names = _hop_names(attributes, sorts) or [
+        shapes.hop_name(each, sort.shape, None) for each, sort in zip(attributes, spread.sorts_at(hops.at), strict=True)
+    ]
     columns: _Columns = {
         "hop": names,
-        "visit": _visits(root, names),
+        "visit": _visits(hops.root, names),
         "outcome": how,
-        "source": [shape.source for shape in shape_of],
+        "source": Taken([sort.shape.source for sort in spread.sorts], sort_of),
     }
     for column, read in _READ.items():
-        said = [getattr(shape, column) for shape in shape_of]
-        if any(said):
-            columns[column] = _values(attributes, said, read)
+        said = {getattr(sort.shape, column) for sort in sorts}
+        if said - {None}:
+            columns[column] = _values(attributes, said, read) or [
+                read(each, getattr(sort.shape, column))
+                for each, sort in zip(attributes, spread.sorts_at(hops.at), strict=True)
+            ]
     if "output_tokens" in columns:
         columns["output_tokens_source"] = [
             None if tokens is None else "usage" for tokens in as_list(columns["output_tokens"])
         ]
-    if any(outcome != "ok" for outcome in how):
+    if how.count("ok") < len(how):
         columns["error_type"] = [
-            None if outcome == "ok" else outcomes.error_type(span) for outcome, span in zip(how, spans, strict=True)
+            None if outcome == "ok" else outcomes.error_type(spread.spans[at])
+            for outcome, at in zip(how, hops.at.tolist(), strict=True)
         ]
     return columns
 
 
+def _hop_names(attributes: Sequence[Attributes], sorts: Sequence[Sort]) -> list[Any]:
+    """Where all are named by their operation; else none."""
+    if any(sort.shape.hop or sort.shape.ours for sort in sorts):
+        return []
+    return _all_good([each.get(v.OPERATION) for each in attributes], text)
+
+
 def _values(
-    attributes: Sequence[Attributes], names: Sequence[str | None], read: Callable[[Attributes, str | None], Any]
+    attributes: Sequence[Attributes], names: Set[str | None], read: Callable[[Attributes, str | None], Any]
 ) -> list[Any]:
-    """What `read` reads of each; where all are under one name and of one good type, there is nothing to look at."""
-    name = names[0]
-    if name is not None and names.count(name) == len(names):
-        values: list[Any] = [each[name] for each in attributes]
-        kinds = {*map(type, values)}
-        if read is text and kinds == {str} and "" not in values:
-            return values
-        if read is count and kinds == {int} and min(values) >= 0:
-            return values
-    return list(map(read, attributes, names))
+    """What `read` reads of each, where all have it under one name and there is nothing to look at; else none."""
+    name, *others = names
+    return [] if others or name is None else _all_good([each[name] for each in attributes], read)
+
+
+def _all_good(values: list[Any], read: Callable[[Attributes, str | None], Any]) -> list[Any]:
+    """These values, if `read` would leave all of them as they are; else none."""
+    kinds = {*map(type, values)}
+    is_good = (kinds == {str} and "" not in values) if read is text else (kinds == {int} and min(values) >= 0)
+    return values if is_good else []
 
 
 def _visits(root: Index, names: Sequence[str]) -> NDArray[np.int64]:

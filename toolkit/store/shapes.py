@@ -5,7 +5,6 @@ many spans, so it is worked out once a shape.
 """
 
 import re
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -87,21 +86,6 @@ _shapes: dict[str, dict[tuple[str, ...], Shape]] = {}
 """By scope, then by the attributes' names."""
 
 
-def shapes_of(spans: Iterable[Span]) -> list[Shape]:
-    """The shape of each span."""
-    found = []
-    scope: str | None = None
-    known: dict[tuple[str, ...], Shape] = {}
-    for span in spans:
-        if span.scope != scope:
-            scope, known = span.scope, _shapes.get(span.scope, {})
-        shape = known.get(tuple(span.attributes))
-        if shape is None:
-            shape, scope = shape_of(span.scope, span.attributes), None
-        found.append(shape)
-    return found
-
-
 def shape_of(scope: str, attributes: Attributes) -> Shape:
     """The shape of a span with this scope and these attributes."""
     of_scope = _shapes.get(scope)
@@ -173,12 +157,13 @@ def _fits(scope: str, known: str) -> bool:
 
 def kind_of(span: Span, shape: Shape) -> Kind:
     """What a span is to us."""
-    if shape.marker is not None:
-        said = span.attributes[shape.marker]
-        kind = shape.kinds.get(said) if type(said) is str else None
-        if kind is not None:
-            return kind
-    return _ask_all(span, shape)
+    return kind_told(span.attributes, shape) or _ask_all(span, shape)
+
+
+def kind_told(attributes: Attributes, shape: Shape) -> Kind | None:
+    """What a span is, where these attributes say so whatever its name and kind are."""
+    said = attributes[shape.marker] if shape.marker is not None else None
+    return shape.kinds.get(said) if type(said) is str else None
 
 
 def _ask_all(span: Span, shape: Shape) -> Kind:
@@ -233,9 +218,9 @@ def hop_name(attributes: Attributes, shape: Shape, stage: str | None) -> str:
     return own or stage or operation(attributes)
 
 
-def work_name(span: Span, shape: Shape) -> str:
+def work_name(name: str, attributes: Attributes, shape: Shape) -> str:
     """The tool's name, else the span's."""
-    return text(span.attributes, shape.tool) or span.name or "work"
+    return text(attributes, shape.tool) or name or "work"
 
 
 def stage_name(span: Span, shape: Shape) -> str | None:

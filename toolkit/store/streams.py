@@ -3,7 +3,7 @@
 Pure but for numpy.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -11,28 +11,30 @@ import numpy as np
 from hopbudget.store import shapes
 from hopbudget.store.columns import Values, as_list
 from hopbudget.store.first_chunks import first_chunk
-from hopbudget.store.shapes import Shape
-from hopbudget.store.spans import Span
-from hopbudget.store.usual import Index, Spread, Truth, Usual
+from hopbudget.store.usual import Index, Sort, Spread, Truth, Usual
 
 _NS: Final = 1e9
 _READ_TO_THE_END: Final = frozenset({"ok", "truncated"})
 _FROM_A_STREAM: Final = ("ttft_s", "ttft_source", "ttft_from", "tpot_s", "tpot_source", "flags")
 
 
-def columns(spans: Sequence[Span], shape_of: Sequence[Shape], hops: Mapping[str, Values]) -> dict[str, Values]:
+def columns(spread: Spread, hops_at: Index, hops: Mapping[str, Values]) -> dict[str, Values]:
     """Which calls streamed, and how soon and fast; `hops` are their columns so far."""
-    streamed = np.zeros(len(spans), dtype=np.bool_)
+    streamed = np.zeros(len(hops_at), dtype=np.bool_)
     found: dict[str, list[Any]] = {}
-    for at, (span, shape) in enumerate(zip(spans, shape_of, strict=True)):
-        if shape.stream is None and not shape.first and span.events is None:
-            continue
+    events = spread.spans.fields.events
+    speaks = spread.are(_may_stream)[hops_at]
+    if any(events):
+        speaks |= np.array([events[at] is not None for at in hops_at.tolist()], dtype=np.bool_)
+    for at in np.flatnonzero(speaks).tolist():
+        place = int(hops_at[at])
+        span, shape = spread.spans[place], spread.sorts[spread.sort_of[place]].shape
         said = first_chunk(span, shape) if shape.first or span.events else None
         streamed[at] = said is not None or shapes.streams(span.attributes, shape)
         if said is None:
             continue
         if not found:
-            found = {name: [None] * len(spans) for name in _FROM_A_STREAM}
+            found = {name: [None] * len(hops_at) for name in _FROM_A_STREAM}
         found["ttft_from"][at] = said.said_by
         if said.after_s is None:
             found["flags"][at] = said.flaw
@@ -42,6 +44,10 @@ def columns(spans: Sequence[Span], shape_of: Sequence[Shape], hops: Mapping[str,
         if pace is not None:
             found["tpot_s"][at], found["tpot_source"][at] = pace, "derived"
     return {"streamed": streamed, **found}
+
+
+def _may_stream(sort: Sort) -> bool:
+    return sort.shape.stream is not None or bool(sort.shape.first)
 
 
 def _pace(hops: Mapping[str, Any], at: int, ttft_s: float) -> float | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hopbudget.store import columns
 from hopbudget.store.columns import Column, Table, Taken, Values
 from hopbudget.store.rows import HopRow, TrajectoryRow, WorkRow
-from hopbudget.store.spans import Attributes, Event, Span
+from hopbudget.store.spans import Attributes, Event, Fields
 
 Row = TrajectoryRow | HopRow | WorkRow
 
@@ -25,25 +25,6 @@ COLUMNS: Final[dict[str, tuple[str, ...]]] = {"spans": SPAN_COLUMNS} | {
     table: row.__struct_fields__ for table, row in TABLES.items()
 }
 _encode: Final = msgspec.json.encode
-
-
-class Fields(NamedTuple):
-    """Spans field by field, in the order of theirs."""
-
-    trace_id: Sequence[str]
-    span_id: Sequence[str]
-    parent_id: Sequence[str | None]
-    name: Sequence[str]
-    kind: Sequence[int]
-    start_ns: Sequence[int]
-    end_ns: Sequence[int]
-    status: Sequence[int]
-    status_text: Sequence[str | None]
-    scope: Sequence[str]
-    resource: Sequence[Attributes]
-    attributes: Sequence[Attributes]
-    events: Sequence[list[Event] | None]
-    dropped_events: Sequence[int]
 
 
 class Keys(NamedTuple):
@@ -67,23 +48,12 @@ def keys_of(fields: Fields) -> Keys | None:
     return Keys(trace_id, span_id, parent_id)
 
 
-def fields_of(spans: Sequence[Span]) -> Fields:
-    """The fields of at least one span."""
-    return Fields(*zip(*map(msgspec.structs.astuple, spans), strict=True))
-
-
-def span_columns(spans: Sequence[Span]) -> Table:
-    """The columns of `spans`, at least one."""
-    fields = fields_of(spans)
-    return field_columns(fields, keys_of(fields))
-
-
 def field_columns(fields: Fields, keys: Keys | None) -> Table:
-    """The same of their fields; attributes that many spans share are written out once."""
+    """The columns of spans, at least one; attributes that many share are written out once."""
     return {
         "trace_id": columns.texts(keys.trace_id if keys else fields.trace_id),
         "span_id": columns.texts(keys.span_id if keys else fields.span_id),
-        "parent_span_id": columns.texts(fields.parent_id),
+        "parent_span_id": columns.texts(keys.parent_id if keys else fields.parent_id, null=NO_PARENT.encode()),
         "name": columns.words(fields.name),
         "kind": columns.whole_numbers(fields.kind),
         "start_ns": columns.whole_numbers(fields.start_ns),
@@ -93,7 +63,7 @@ def field_columns(fields: Fields, keys: Keys | None) -> Table:
         "scope": columns.words(fields.scope),
         "resource": columns.words(_resources(fields.resource)),
         "attributes": columns.encoded(_json_of(fields.attributes)),
-        "events": columns.words([_encode(events).decode() if events else None for events in fields.events]),
+        "events": _events(fields.events),
         "dropped_events": columns.whole_numbers(fields.dropped_events),
     }
 
@@ -123,6 +93,12 @@ def _json_of(values: Sequence[Attributes]) -> list[bytes]:
             text = texts[id(value)] = _encode(value)
         found.append(text)
     return found
+
+
+def _events(values: Sequence[list[Event] | None]) -> Column:
+    if not any(values):
+        return columns.nothing(len(values))
+    return columns.words([_encode(events).decode() if events else None for events in values])
 
 
 def _resources(values: Sequence[Attributes]) -> Taken:

@@ -4,18 +4,17 @@ The agent's span may not have come, as is usual while it runs. Nothing is timed 
 anything else. Pure but for numpy.
 """
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hopbudget.store import shapes
+from hopbudget.store import columns, shapes
 from hopbudget.store.dialects import Kind
 from hopbudget.store.shapes import Shape
-from hopbudget.store.spans import Span
-from hopbudget.store.tables import NO_PARENT, Fields, Keys
+from hopbudget.store.spans import Spans
+from hopbudget.store.tables import NO_PARENT, Keys
 
 Index = NDArray[np.int64]
 Truth = NDArray[np.bool_]
@@ -28,22 +27,35 @@ _SPEAKING: Final = (Kind.HOP, Kind.TOOL)
 """What a trace without its root is known by."""
 
 
+class Sort(NamedTuple):
+    """What spans of the same scope, names of attributes and kind have in common."""
+
+    shape: Shape
+    kind: Kind
+
+
 class Spread(NamedTuple):
     """The spans of a batch, trace by trace, with what they are and in columns."""
 
-    spans: Sequence[Span]
-    shapes: Sequence[Shape]
-    kinds: Sequence[Kind]
+    spans: Spans
+    sorts: Sequence[Sort]
+    sort_of: Index
+    """Which of the sorts each span is of."""
     keys: Keys
     start: Index
     end: Index
+    status: Index
     sizes: Index
     """How many spans each trace has."""
 
-    def taken(self, at: Index) -> tuple[list[Span], list[Shape]]:
-        """The spans at these places, and their shapes."""
-        places = at.tolist()
-        return list(map(self.spans.__getitem__, places)), list(map(self.shapes.__getitem__, places))
+    def are(self, what: Callable[[Sort], bool]) -> Truth:
+        """Which spans are of such a sort."""
+        found: Truth = np.array(list(map(what, self.sorts)), dtype=np.bool_)[self.sort_of]
+        return found
+
+    def sorts_at(self, at: Index) -> list[Sort]:
+        """Of the spans at these places."""
+        return list(map(self.sorts.__getitem__, self.sort_of[at].tolist()))
 
 
 class Part(NamedTuple):
@@ -69,18 +81,44 @@ class Usual(NamedTuple):
     others: list[int]
 
 
-def spread_out(spans: Sequence[Span], fields: Fields, keys: Keys, sizes: Sequence[int]) -> Spread:
+def spread_out(spans: Spans, keys: Keys, sizes: Sequence[int]) -> Spread:
     """Make them ready to be looked at all together."""
-    shape_of = shapes.shapes_of(spans)
+    fields = spans.fields
+    sorts, sort_of = _sorted(spans)
     return Spread(
         spans=spans,
-        shapes=shape_of,
-        kinds=list(map(shapes.kind_of, spans, shape_of)),
+        sorts=sorts,
+        sort_of=sort_of,
         keys=keys,
-        start=np.array(fields.start_ns, dtype=np.int64),
-        end=np.array(fields.end_ns, dtype=np.int64),
+        start=columns.integers(fields.start_ns),
+        end=columns.integers(fields.end_ns),
+        status=columns.integers(fields.status),
         sizes=np.array(sizes, dtype=np.int64),
     )
+
+
+def _sorted(spans: Spans) -> tuple[list[Sort], Index]:
+    """The sorts of these spans, and which each is of; attributes that several share are looked at once."""
+    numbers: dict[tuple[int, int], int] = {}
+    sorts: list[Sort] = []
+    sort_of = []
+    seen: dict[str, dict[int, int]] = {}
+    for at, (scope, attributes) in enumerate(zip(spans.fields.scope, spans.fields.attributes, strict=True)):
+        of_scope = seen.get(scope)
+        if of_scope is None:
+            of_scope = seen[scope] = {}
+        number = of_scope.get(id(attributes))
+        if number is None:
+            shape = shapes.shape_of(scope, attributes)
+            told = shapes.kind_told(attributes, shape)
+            kind = told or shapes.kind_of(spans[at], shape)
+            number = numbers.setdefault((id(shape), id(kind)), len(sorts))
+            if number == len(sorts):
+                sorts.append(Sort(shape, kind))
+            if told:
+                of_scope[id(attributes)] = number
+        sort_of.append(number)
+    return sorts, columns.integers(sort_of)
 
 
 def find(spread: Spread) -> Usual:
@@ -97,7 +135,7 @@ def find(spread: Spread) -> Usual:
     is_usual &= has_root | ((tops == 0) & _speak(spread, first))
     number = np.cumsum(is_usual) - 1
     is_leaf = is_usual[trace_of] & ~is_root
-    is_hop = _are(spread, Kind.HOP)
+    is_hop = spread.are(_is_hop)
     hop_at, work_at = np.flatnonzero(is_leaf & is_hop), np.flatnonzero(is_leaf & ~is_hop)
     return Usual(
         root_at[is_usual],
@@ -109,31 +147,34 @@ def find(spread: Spread) -> Usual:
     )
 
 
-def _are(spread: Spread, *kinds: Kind) -> Truth:
-    return np.array([kind in kinds for kind in spread.kinds], dtype=np.bool_)
+def _is_hop(sort: Sort) -> bool:
+    return sort.kind is Kind.HOP
+
+
+def _is_known(sort: Sort) -> bool:
+    """Whether the usual form has such spans below an agent."""
+    if sort.kind is Kind.HOP:
+        return not (sort.shape.special or sort.shape.speaks_of_ours)
+    return sort.kind in _LEAVES
 
 
 def _speak(spread: Spread, first: Index) -> Truth:
     """Which traces hold something that only an agent's does."""
-    found: Truth = np.logical_or.reduceat(_are(spread, *_SPEAKING), first)
+    found: Truth = np.logical_or.reduceat(spread.are(lambda sort: sort.kind in _SPEAKING), first)
     return found
 
 
 def _fits(spread: Spread, root_of: Index, is_root: Truth) -> Truth:
     """Which spans are what and where the usual form has them. A span whose root has not come is of its first span."""
     start, end, keys = spread.start, spread.end, spread.keys
-    is_known = [
-        not (shape.special or shape.speaks_of_ours) if kind is Kind.HOP else kind in _LEAVES
-        for shape, kind in zip(spread.shapes, spread.kinds, strict=True)
-    ]
     has_root = is_root[root_of]
     parent = np.where(has_root, keys.span_id[root_of], keys.parent_id[root_of])
-    fits: Truth = (keys.parent_id == parent) & (keys.span_id != parent) & np.array(is_known, dtype=np.bool_)
+    fits: Truth = (keys.parent_id == parent) & (keys.span_id != parent) & spread.are(_is_known)
     fits &= (start >= start[root_of]) & (~has_root | (end <= end[root_of]))
-    fits[is_root] = [spread.kinds[at] is Kind.AGENT for at in np.flatnonzero(is_root).tolist()]
+    fits[is_root] = spread.are(lambda sort: sort.kind is Kind.AGENT)[is_root]
     fits &= end - start < _LONGEST_NS
     fits[_out_of_turn(spread, root_of, np.flatnonzero(~is_root))] = False
-    fits[_mixed(spread, root_of, np.flatnonzero(_are(spread, Kind.HOP) & ~is_root))] = False
+    fits[_mixed(spread, root_of, np.flatnonzero(spread.are(_is_hop) & ~is_root))] = False
     return fits
 
 
@@ -147,9 +188,9 @@ def _out_of_turn(spread: Spread, root_of: Index, leaves: Index) -> Index:
 
 def _mixed(spread: Spread, root_of: Index, hops: Index) -> Index:
     """Calls that another source tells of than of the one before in their trace: they may be the same call."""
-    sources = [spread.shapes[at].source for at in hops.tolist()]
+    sources = [sort.shape.source for sort in spread.sorts]
     if len(set(sources)) < 2:
         return hops[:0]
-    differs = np.array([one != other for one, other in pairwise(sources)], dtype=np.bool_)
-    found: Index = hops[1:][differs & (root_of[hops[:-1]] == root_of[hops[1:]])]
+    source = np.array([sources.index(one) for one in sources], dtype=np.int64)[spread.sort_of[hops]]
+    found: Index = hops[1:][(source[1:] != source[:-1]) & (root_of[hops[:-1]] == root_of[hops[1:]])]
     return found

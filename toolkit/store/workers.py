@@ -2,6 +2,9 @@
 
 The decoder is `python -m hopbudget.store.decoding`. It is told on its input how many spans the next batch shall hold,
 and answers with that batch. So it never runs ahead, and ends when its input does because its parent has died.
+
+To decode takes longer than to store. So the decoder leaves the first parts of a batch as they are to its parent, which
+decodes them when it has stored the batch before: so many that both are busy all the time.
 """
 
 import contextlib
@@ -18,27 +21,48 @@ from typing import IO, Final, NamedTuple, cast
 import msgspec
 
 from hopbudget.errors import Exit, UserError
-from hopbudget.store.batch import Counts, Ready
+from hopbudget.store.batch import Counts, Ready, make_ready
 from hopbudget.store.columns import Buffer, pack, unpack
-from hopbudget.store.intake import Rejection
+from hopbudget.store.documents import decoded
+from hopbudget.store.intake import Batch, Filling, Left, Rejection
 
 _PAYS_FROM_BYTES: Final = 20_000_000
 _ZIPPED_TO: Final = 10
 """How many times larger a zipped file is about, unzipped."""
 _UP: Final = b"up"
+_LEFT_FIRST: Final = 4
+"""So many parts of the first batch are left to the parent."""
+_LEFT_MOST: Final = 0.4
+"""The largest share of a batch's spans that is left to the parent."""
 
 
 class Decoded(NamedTuple):
-    """A batch that is ready to be stored."""
+    """A batch that is ready to be stored, in its parts."""
 
-    ready: Ready
+    ready: list[Ready]
     rejected: list[Rejection]
     rejected_count: int
     file: int
     read: int
 
 
-class Head(msgspec.Struct):
+def make_decoded(batch: Batch) -> Decoded:
+    """Make a batch ready to be stored."""
+    return Decoded([make_ready([batch.part])], *batch[1:])
+
+
+def _together(several: list[Decoded]) -> Decoded:
+    """What is stored at once."""
+    return Decoded(
+        [ready for one in several for ready in one.ready],
+        [rejection for one in several for rejection in one.rejected],
+        sum(one.rejected_count for one in several),
+        several[-1].file,
+        several[-1].read,
+    )
+
+
+class Head(msgspec.Struct, tag=True):
     """What comes before the buffers of a batch."""
 
     tables: dict[str, bytes]
@@ -77,9 +101,12 @@ def read_job(stream: IO[bytes]) -> list[Path]:
     return [Path(file) for file in msgspec.msgpack.decode(_read(stream), type=list[str])]
 
 
+_decode_message: Final = msgspec.msgpack.Decoder(Head | Left).decode
+
+
 def write_batch(stream: IO[bytes], decoded: Decoded) -> None:
     """Send a batch."""
-    ready = decoded.ready
+    (ready,) = decoded.ready
     descriptions: dict[str, bytes] = {}
     sizes: dict[str, int] = {}
     buffers: list[Buffer] = []
@@ -94,12 +121,19 @@ def write_batch(stream: IO[bytes], decoded: Decoded) -> None:
     stream.flush()
 
 
-def read_batch(stream: IO[bytes]) -> Decoded | None:
-    """The next batch; None if there is none any more. EOFError if the decoder stopped in the middle."""
+def write_left(stream: IO[bytes], left: Left) -> None:
+    """Send what is not decoded here."""
+    _write(stream, msgspec.msgpack.encode(left))
+
+
+def read_message(stream: IO[bytes]) -> Left | Decoded | None:
+    """What comes next; None if there is nothing any more. EOFError if the decoder stopped in the middle."""
     text = _read(stream)
     if not text:
         return None
-    head = msgspec.msgpack.decode(text, type=Head)
+    head = _decode_message(text)
+    if isinstance(head, Left):
+        return head
     tables = {}
     for table, size in head.sizes.items():
         content = bytearray(size)
@@ -107,7 +141,7 @@ def read_batch(stream: IO[bytes]) -> Decoded | None:
             raise EOFError
         tables[table] = unpack(head.tables[table], memoryview(content))
     ready = Ready(tables, head.trace_ids, head.given, Counts(dropped_content=head.dropped_content))
-    return Decoded(ready, head.rejected, head.rejected_count, head.file, head.read)
+    return Decoded([ready], head.rejected, head.rejected_count, head.file, head.read)
 
 
 def write_end(stream: IO[bytes]) -> None:
@@ -131,28 +165,61 @@ def _read(stream: IO[bytes]) -> bytes:
 # --- the parent's side -------------------------------------------------------------------------------------------
 
 
+def balanced(parts: int, spans: int, most: int, *, waits: bool) -> int:
+    """How many parts of the next batch the parent decodes, so that neither waits for the other.
+
+    These many held these spans the last time, of a batch of `most`, and the decoder waited for the parent or not.
+    """
+    return max(0, parts - 1) if waits or spans > most * _LEFT_MOST else parts + 1
+
+
 class Decoder:
     """A decoder that runs; a thread takes in what it sends, so that it never waits for an insert."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", files: Sequence[Path]) -> None:
         self._process = process
-        self._came: SimpleQueue[Decoded | Exception | None] = SimpleQueue()
+        self._files = files
+        self._came: SimpleQueue[Left | Decoded | Exception | None] = SimpleQueue()
+        self._leave = _LEFT_FIRST
+        """How many parts of a batch are decoded here."""
+        self._largest = 0
+        """The most spans that one of them held."""
         threading.Thread(target=self._take_in, daemon=True).start()
 
     def batches(self, spans: Callable[[], int]) -> Iterator[Decoded]:
         """Its batches, each of about as many spans as `spans` said when it was begun; UserError if it has died."""
         self._ask(spans())
-        while decoded := self._next():
-            self._ask(spans())  # it makes the next one while this one is stored
-            yield decoded
+        while True:
+            own, came = self._turn(spans)
+            if own or came:
+                yield _together([one for one in (own, came) if one])
+            if not came:
+                return
+
+    def _turn(self, spans: Callable[[], int]) -> tuple[Decoded | None, Decoded | None]:
+        """What was left to this process of a batch, and what the decoder made of it: None at the end."""
+        filling, last = Filling(0), None
+        while True:
+            waits = not self._came.empty()
+            came = self._next()
+            if not isinstance(came, Left):
+                break
+            last, before = came, filling.count
+            for piece in decoded(came.part):
+                filling.add(self._files[came.file], piece)
+            self._largest = max(self._largest, filling.count - before)
+        if came:
+            self._leave = balanced(self._leave, filling.count, spans(), waits=waits)
+            self._ask(spans() - self._leave * self._largest)  # it makes the next one while this one is stored
+        return make_decoded(filling.batch(last.file, last.read)) if last else None, came
 
     def _ask(self, spans: int) -> None:
         assert self._process.stdin
         with contextlib.suppress(BrokenPipeError):  # it has ended, well or not; what it sent says which
-            self._process.stdin.write(b"%d\n" % spans)
+            self._process.stdin.write(b"%d %d\n" % (spans, self._leave))
             self._process.stdin.flush()
 
-    def _next(self) -> Decoded | None:
+    def _next(self) -> Left | Decoded | None:
         came = self._came.get()
         if isinstance(came, Exception):
             code = self._process.wait()
@@ -166,8 +233,8 @@ class Decoder:
     def _take_in(self) -> None:
         assert self._process.stdout
         try:
-            while decoded := read_batch(self._process.stdout):
-                self._came.put(decoded)
+            while message := read_message(self._process.stdout):
+                self._came.put(message)
             self._came.put(None)
         except (EOFError, OSError, ValueError, msgspec.DecodeError) as error:
             self._came.put(error)
@@ -182,7 +249,7 @@ def decoder(files: Sequence[Path]) -> Iterator[Decoder | None]:
         yield None
         return
     try:
-        yield Decoder(process) if _is_ready(process, files) else None
+        yield Decoder(process, files) if _is_ready(process, files) else None
     finally:
         process.kill()
         process.wait()
@@ -194,7 +261,10 @@ def decoder(files: Sequence[Path]) -> Iterator[Decoder | None]:
 
 def _start() -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-P", "-m", "hopbudget.store.decoding"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # NumPy's threads would only be started, never used
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    )
 
 
 def _is_ready(process: "subprocess.Popen[bytes]", files: Sequence[Path]) -> bool:
