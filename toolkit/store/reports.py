@@ -17,8 +17,8 @@ QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 _LEVELS: Final = f"[{', '.join(map(str, QUANTILES.values()))}]"
 CAME_OUT: Final = "outcome IN ('ok', 'truncated')"
 _HOP_TIMES: Final = ("duration_s", "ttft_s", "tpot_s")
-_BY_CHUNKS: Final = f"count(tpot_s) FILTER ({CAME_OUT} AND output_tokens_source = 'chunks')"
-"""Of how many the TPOT is a time by chunk: N was counted in chunks, and a chunk may hold several tokens."""
+_BY_CHUNKS: Final = f"output_tokens_source = 'chunks' AND tpot_s IS NOT NULL AND {CAME_OUT}"
+"""The TPOT of these is a time by chunk: N was counted in chunks, and a chunk may hold several tokens."""
 _ALL: Final = Condition("''", [])
 
 
@@ -45,12 +45,14 @@ def by_hop(con: duckdb.DuckDBPyConnection, where: Where) -> list[Numbers]:
 class _Asking:
     """Runs one query a time over the chosen trajectories `c`, which carry their group `g`, and their hops.
 
-    `h` are the hops with whether their trajectory is complete, `n` the same ones without.
+    `h` are the hops with whether their trajectory is complete, `n` the same ones without. Of `n`, `g` is the group's
+    column and `by` what rows of one group have to be grouped by: nothing where there is only one.
     """
 
     def __init__(self, con: duckdb.DuckDBPyConnection, where: Where, group: Condition) -> None:
         chosen = condition(where)
         self._con = con
+        self.g, self.by = ("'' AS g", "") if group is _ALL else ("g", "g, ")
         self._with = (
             f"WITH c AS (SELECT coalesce({group.sql}, '{NONE}') AS g, t.* FROM trajectories t WHERE {chosen.sql}), "
             "h AS (SELECT c.g, c.complete, hops.* FROM hops JOIN c USING (trace_id, root_span_id)), "
@@ -58,7 +60,7 @@ class _Asking:
         self._parameters = [*group.parameters, *chosen.parameters]
         # Hops know their workload: where nothing else narrows, what asks nothing of trajectories needs no join.
         if group is _ALL and where.workload is not None and where == Where(workload=where.workload):
-            self._with += "n AS (SELECT '' AS g, hops.* FROM hops WHERE workload = ?) "
+            self._with += "n AS (SELECT hops.* FROM hops WHERE workload = ?) "
             self._parameters.append(where.workload)
         else:
             self._with += "n AS (FROM h) "
@@ -97,13 +99,13 @@ def _grouped(
 
 
 def _fill_hops(ask: _Asking, groups: dict[str, Numbers]) -> None:
-    for name, n, by_chunks, first_token_s, writing_s, unsplit_s, *found in ask.rows(
-        f"SELECT g, count(*), {_BY_CHUNKS}, coalesce(sum(ttft_s) FILTER (complete), 0), "
+    for name, n, first_token_s, writing_s, unsplit_s, *found in ask.rows(
+        "SELECT g, count(*), coalesce(sum(ttft_s) FILTER (complete), 0), "
         "coalesce(sum(duration_s - ttft_s) FILTER (complete), 0), "
         "coalesce(sum(duration_s) FILTER (complete AND ttft_s IS NULL), 0), "
         f"{_asked(_HOP_TIMES, CAME_OUT)} FROM h GROUP BY g"
     ):
-        groups[name] |= {"hops": n, "tpot_by_chunks": by_chunks}
+        groups[name]["hops"] = n
         split = {"first_token_s": first_token_s, "writing_s": writing_s, "hop_unsplit_s": unsplit_s}
         groups[name]["time_split"] |= split
         groups[name]["hop_s"], groups[name]["ttft_s"], groups[name]["tpot_s"] = _answered(found)
@@ -112,7 +114,7 @@ def _fill_hops(ask: _Asking, groups: dict[str, Numbers]) -> None:
 def _fill_hops_by_name(ask: _Asking, groups: dict[str, Numbers]) -> None:
     rows: dict[tuple[str, str], Numbers] = {}
     for name, hop, outcome, n in ask.rows(
-        "SELECT g, hop, outcome, count(*) AS n FROM n GROUP BY g, hop, outcome ORDER BY n DESC, outcome"
+        f"SELECT {ask.g}, hop, outcome, count(*) AS n FROM n GROUP BY {ask.by}hop, outcome ORDER BY n DESC, outcome"
     ):
         row = rows.setdefault((name, hop), _hop_row(hop))
         row["n"] += n
@@ -120,11 +122,15 @@ def _fill_hops_by_name(ask: _Asking, groups: dict[str, Numbers]) -> None:
         outcomes = groups[name]["outcomes"]
         outcomes[outcome] = outcomes.get(outcome, 0) + n
     begins: dict[tuple[str, str], float] = {}
-    for name, hop, begins_s, by_chunks, *found in ask.rows(
-        f"SELECT g, hop, avg(start_s), {_BY_CHUNKS}, {_asked(_HOP_TIMES)} FROM n WHERE {CAME_OUT} GROUP BY g, hop"
+    for name, hop, begins_s, *found in ask.rows(
+        f"SELECT {ask.g}, hop, avg(start_s), {_asked(_HOP_TIMES)} FROM n WHERE {CAME_OUT} GROUP BY {ask.by}hop"
     ):
         begins[name, hop] = begins_s
-        rows[name, hop] |= dict(zip(_HOP_TIMES, _answered(found), strict=True)) | {"tpot_by_chunks": by_chunks}
+        rows[name, hop] |= dict(zip(_HOP_TIMES, _answered(found), strict=True))
+    # Apart, for DuckDB passes over the rows of a store in which there are none.
+    for name, hop, n in ask.rows(f"SELECT {ask.g}, hop, count(*) FROM n WHERE {_BY_CHUNKS} GROUP BY {ask.by}hop"):
+        rows[name, hop]["tpot_by_chunks"] = n
+        groups[name]["tpot_by_chunks"] += n
     # In the order in which a trajectory comes to them.
     for name, hop in sorted(rows, key=lambda key: (begins.get(key, math.inf), key)):
         groups[name]["by_hop"].append(rows[name, hop])
