@@ -29,18 +29,19 @@ sys.exit(cli.run({command}))
 
 
 INTERRUPTED = """
-import os, signal, threading, duckdb
+import signal
 from hopbudget import cli, commands
 
 def invoke(arguments):
-    threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
-    many = "range(1_000_000)"
-    duckdb.connect().execute(f"SELECT count(*) FROM {many} a, {many} b WHERE a.range * b.range % 7 = 1")
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise RuntimeError("Query interrupted") from None
 
 commands.invoke = invoke
 cli.main()
 """
-"""A command that is interrupted while DuckDB is at work, which says so in its own way."""
+"""A command that is interrupted while DuckDB is at work, which makes this of it."""
 
 
 def test_without_arguments_it_shows_where_to_start(hopbudget: Run) -> None:
@@ -141,7 +142,7 @@ def test_the_app_ends_its_server_when_it_is_told_to_end(filled: Path) -> None:
 
 
 def test_an_interrupt_while_the_store_is_at_work_ends_it_as_an_interrupt_does() -> None:
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
