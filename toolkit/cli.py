@@ -1,14 +1,13 @@
 """The door of the `hopbudget` command: what it needs is checked here, so that a missing extra is a sentence."""
 
 import errno
-import os
 import signal
 import sys
 from types import FrameType
 from typing import Final
 
 from hopbudget.errors import Exit, UserError
-from hopbudget.piping import patient
+from hopbudget.piping import patient, silence
 
 EXTRA_OF = {
     "click": "local",
@@ -72,7 +71,7 @@ def run(arguments: list[str]) -> int:
         if error.errno not in _NO_ROOM:
             raise
         _say(f"{error.filename or 'standard output'} can't be written: {error.strerror}")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left of it would fail again at the exit
+        silence(1)  # what is left of it would fail again at the exit
         return int(Exit.ENVIRONMENT)
     except Exception:
         if _Interrupt.came:  # a library that was at work then, as DuckDB is, makes an exception of its own of it

@@ -18,10 +18,15 @@ class _Pipe(io.FileIO):
         try:
             return super().write(data)
         except BrokenPipeError:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self.fileno())
-            os.close(nowhere)
+            silence(self.fileno())
             return memoryview(data).nbytes
+
+
+def silence(descriptor: int) -> None:
+    """Drop whatever else is written to this file descriptor."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
 
 
 def patient(stream: TextIO) -> TextIO:
