@@ -67,8 +67,7 @@ class GapRecorder:
 
     def __init__(self) -> None:
         self.recent: list[int] = []
-        """The last gaps, in microseconds, which wait to be put away. A stream's clock appends to it itself, which is
-        quicker, and calls `put_away` at `BLOCK` of them."""
+        """The last gaps, in microseconds, which wait to be put away."""
         self.put = 0
         """Gaps that were put away."""
         self._exact = array("i")
@@ -78,6 +77,12 @@ class GapRecorder:
     def add(self, us: int) -> None:
         """One gap between two token-bearing chunks, in microseconds."""
         self.recent.append(us)
+        if len(self.recent) >= BLOCK:
+            self.put_away()
+
+    def add_all(self, us: list[int]) -> None:
+        """Gaps in a row."""
+        self.recent += us
         if len(self.recent) >= BLOCK:
             self.put_away()
 

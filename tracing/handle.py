@@ -12,6 +12,7 @@ from hopbudget.tracing.tasks import ReadingTask, current_reader
 
 if TYPE_CHECKING:
     from hopbudget.tracing.limits_waits import Wait
+    from hopbudget.tracing.stream import StreamClock
 
 IDLE: Final = 0
 BUSY: Final = 1
@@ -50,11 +51,13 @@ class Handle:
     Whoever makes the steps reads `now_ns` before and after each, and calls `chunk` with what came.
     """
 
-    __slots__ = ("__weakref__", "chunk", "ended", "followers", "hides", "now_ns", "reader", "state", "wait")
+    __slots__ = ("__weakref__", "chunk", "clock", "ended", "followers", "hides", "now_ns", "reader", "state", "wait")
 
     def __init__(self, *followers: Follower) -> None:
         self.followers: list[Follower] = []
         self.chunk: Callable[[object, int, int], None] = _nobody
+        self.clock: StreamClock | None = None
+        """That of the one follower, if there is one: a loop may note plain chunks on it instead of calling `chunk`."""
         self.ended = not followers
         self.state = UNREAD
         self.reader: ReadingTask | None = None
@@ -73,7 +76,11 @@ class Handle:
         if self.wait is None:
             self.wait = getattr(follower, "wait", None)
         # A call for each chunk: the one follower there mostly is gets it without a detour.
-        self.chunk = follower.chunk if len(self.followers) == 1 else partial(_to_all, self.followers)
+        alone = len(self.followers) == 1
+        self.chunk = follower.chunk if alone else partial(_to_all, self.followers)
+        if self.clock is not None:
+            self.clock.share()
+        self.clock = getattr(follower, "clock", None) if alone else None
 
     def begin(self) -> None:
         """The first step is about to be made."""

@@ -5,7 +5,8 @@ A pure state machine: it reads no clock and keeps no chunk. Times are monotonic 
 
 from collections.abc import Callable
 from io import StringIO
-from typing import Any
+from operator import sub
+from typing import Any, Final
 
 from hopbudget.tracing.gaps import BLOCK, GapRecorder
 from hopbudget.tracing.outcomes import CUT_OFF
@@ -21,6 +22,8 @@ READY_NS = 200_000
 """A chunk that comes within this time of being asked for was there already: nothing generates 5,000 chunks a second."""
 READY_US = READY_NS // 1000
 ENDLESS_NS = 1 << 62
+NOTES: Final = 2 * BLOCK
+"""So many times are noted before they are taken in."""
 
 
 class TextCounter:
@@ -63,35 +66,38 @@ class StreamClock:
     __slots__ = (
         "_answer",
         "_chat",
+        "_coalesced",
         "_counter",
         "_events",
         "_fixed",
         "_format",
+        "_gaps",
+        "_held",
+        "_last_ns",
         "_pulled_ns",
         "_quick",
         "_quiet_at",
         "_quiet_ns",
         "_reads_text",
         "_recent",
+        "_shared",
+        "_stalled_ns",
         "_thought_at",
+        "_waited_ns",
         "bare_chunks",
         "began_ns",
-        "coalesced",
         "complete",
         "error",
         "finish",
         "first_ns",
-        "gaps",
-        "held",
-        "last_ns",
         "model",
+        "notes",
         "patience_ns",
+        "plain",
         "reasoned",
-        "stalled_ns",
         "summarised",
         "truncated",
         "usage",
-        "waited_ns",
     )
 
     def __init__(
@@ -104,28 +110,31 @@ class StreamClock:
         self._quick: Callable[[object], str | None] = _read_whole
         self._chat = False
         """Whether the chunks are objects of chat completions, and a token came."""
+        self._shared = False
+        self.plain = False
+        """Whether, besides, of a chunk that has nothing but a text only the times matter."""
+        self.notes: list[int] = []
+        """Of such chunks, when each was asked for and when it came, until they are taken in. A loop over many chunks
+        may add to it itself, which is quicker, and calls `take_in` at `NOTES` of them."""
         self._answer = AnswerFinder()
         self._counter = TextCounter(tokenizer) if tokenizer else None
         self._reads_text = True
         self.began_ns: int | None = None
         self.first_ns: int | None = None
-        self.last_ns = 0
+        self._last_ns = 0
         self._pulled_ns: int | None = None
         self._quiet_ns = 0
         self._quiet_at = 0
         self._thought_at = 0
-        self.waited_ns = 0
+        self._waited_ns = 0
         self.patience_ns = ENDLESS_NS
         """How long a token after the first may be waited for."""
-        self.stalled_ns: int | None = None
-        """When one had first been waited for so long."""
-        self.coalesced = 0
-        """Gaps under `READY_NS`: both chunks came in one read."""
-        self.held = 0
-        """Other gaps whose chunk was there when asked for. They are the consumer's time, and bound the endpoint's."""
+        self._stalled_ns: int | None = None
+        self._coalesced = 0
+        self._held = 0
         self.bare_chunks = 0
-        self.gaps = GapRecorder()
-        self._recent = self.gaps.recent
+        self._gaps = GapRecorder()
+        self._recent = self._gaps.recent
         self.reasoned = False
         self.summarised = False
         self.complete = False
@@ -148,12 +157,47 @@ class StreamClock:
     @property
     def chunks(self) -> int:
         """Chunks with tokens so far."""
-        return 0 if self.first_ns is None else 1 + self.gaps.put + len(self._recent)
+        return 0 if self.first_ns is None else 1 + self._gaps.put + len(self._recent) + len(self.notes) // 2
+
+    @property
+    def last_ns(self) -> int:
+        """When the last chunk with tokens came; 0 before the first."""
+        return self.notes[-1] if self.notes else self._last_ns
+
+    @property
+    def waited_ns(self) -> int:
+        """How long the consumer waited for chunks after the first."""
+        self.take_in()
+        return self._waited_ns
+
+    @property
+    def stalled_ns(self) -> int | None:
+        """When a token had first been waited for as long as `patience_ns`; None if none was."""
+        self.take_in()
+        return self._stalled_ns
+
+    @property
+    def coalesced(self) -> int:
+        """Gaps under `READY_NS`: both chunks came in one read."""
+        self.take_in()
+        return self._coalesced
+
+    @property
+    def held(self) -> int:
+        """Other gaps whose chunk was there when asked for. They are the consumer's time, and bound the endpoint's."""
+        self.take_in()
+        return self._held
+
+    @property
+    def gaps(self) -> GapRecorder:
+        """The gaps between chunks with tokens."""
+        self.take_in()
+        return self._gaps
 
     def pulled(self, chunk: Any, asked_ns: int, now_ns: int) -> None:
         """A chunk came from the transport; its consumer had asked for it at `asked_ns`."""
-        # The way of nearly every chunk: reading it, `_pulled` and `_token`, written out. Without a tokenizer it does
-        # not matter what a chat chunk has beside a text, if that is no end and no usage.
+        # The way of nearly every chunk. Without a tokenizer it does not matter what a chat chunk has beside a text, if
+        # that is no end and no usage.
         text: str | None = None
         if self._chat:
             try:
@@ -169,28 +213,56 @@ class StreamClock:
         if not text:
             self._pulled(chunk, asked_ns, now_ns)
             return
-        waited_ns = now_ns - asked_ns
-        gap_us = (now_ns - self.last_ns) // 1000
-        self.waited_ns += waited_ns
-        self.last_ns = now_ns
-        if gap_us < READY_US:
-            self.coalesced += 1
-        elif waited_ns < READY_NS:
-            self.held += 1
-        elif waited_ns > self.patience_ns:
-            self._waited_long(waited_ns, now_ns)
-        recent = self._recent
-        recent.append(gap_us)
-        if len(recent) >= BLOCK:
-            self.gaps.put_away()
-        if self._reads_text or "<" in text:
-            self._text(text, text, now_ns)
+        if not self._reads_text and "<" not in text:
+            notes = self.notes
+            notes.append(asked_ns)
+            notes.append(now_ns)
+            if len(notes) >= NOTES:
+                self.take_in()
+            return
+        self._token(asked_ns, now_ns)
+        self._waited_ns += now_ns - asked_ns
+        if now_ns - asked_ns > self.patience_ns:
+            self._waited_long(now_ns - asked_ns, now_ns)
+        self._text(text, text, now_ns)
+
+    def take_in(self) -> None:
+        """Work on the times that were only noted so far."""
+        notes = self.notes
+        if not notes:
+            return
+        if len(notes) % 2:
+            notes.pop()  # an interrupt came between the two times
+        asked, came = notes[::2], notes[1::2]
+        notes.clear()
+        if not came:
+            return
+        gaps_us = [gap_ns // 1000 for gap_ns in map(sub, came, [self._last_ns, *came])]
+        self._last_ns = came[-1]
+        self._waited_ns += sum(came) - sum(asked)
+        if max(gaps_us) < READY_US:
+            self._coalesced += len(gaps_us)
+        else:
+            for gap_us, asked_ns, now_ns in zip(gaps_us, asked, came, strict=True):
+                if gap_us < READY_US:
+                    self._coalesced += 1
+                elif now_ns - asked_ns < READY_NS:
+                    self._held += 1
+                elif now_ns - asked_ns > self.patience_ns:
+                    self._waited_long(now_ns - asked_ns, now_ns)
+        self._gaps.add_all(gaps_us)
+
+    def share(self) -> None:
+        """Somebody else follows the stream too: from now on every chunk comes by `pulled`, and none by a note."""
+        self._shared = True
+        self._chat = self.plain = False
 
     def _pulled(self, chunk: object, asked_ns: int, now_ns: int) -> None:
+        self.take_in()
         if self.pulled_ns is None:
             self.began_ns = now_ns
         else:
-            self.waited_ns += now_ns - asked_ns
+            self._waited_ns += now_ns - asked_ns
         self.pulled_ns = now_ns
         before = self.chunks
         quiet_ns = self.quiet_ns + now_ns - asked_ns
@@ -206,8 +278,8 @@ class StreamClock:
             self._quiet_ns, self._quiet_at = quiet_ns, before
 
     def _waited_long(self, waited_ns: int, now_ns: int) -> None:
-        if not self.complete and self.stalled_ns is None:
-            self.stalled_ns = now_ns - waited_ns + self.patience_ns
+        if not self.complete and self._stalled_ns is None:
+            self._stalled_ns = now_ns - waited_ns + self.patience_ns
 
     def _on_the_wire(self, chunk: object) -> bool:
         """Whether the chunks are bytes or lines of an event stream, whose events are what is to be read."""
@@ -217,7 +289,7 @@ class StreamClock:
     def _read_events(self, events: list[Any], asked_ns: int, now_ns: int) -> None:
         for event in events:
             self._read(event, asked_ns, now_ns)
-            self._quick, self._chat = _read_whole, False  # the next piece is bytes again
+            self._quick, self._chat, self.plain = _read_whole, False, False  # the next piece is bytes again
             asked_ns = now_ns  # what else came in the same piece was there already
 
     def _read(self, chunk: object, asked_ns: int, now_ns: int) -> None:
@@ -230,7 +302,10 @@ class StreamClock:
         if self.chunks:
             # Up to the first token chunks are read whole, for the model's name.
             self._quick = self._format.quick
-            self._chat = self._format is CHAT and self._counter is None and hasattr(chunk, "__dict__")
+            self._chat = (
+                not self._shared and self._format is CHAT and self._counter is None and hasattr(chunk, "__dict__")
+            )
+            self.plain = self._chat and not self._reads_text
 
     def _take(self, reading: Reading, asked_ns: int, now_ns: int) -> None:
         if reading.generated:
@@ -256,17 +331,20 @@ class StreamClock:
         if self._counter is not None:
             self._counter.feed(text)
         self._reads_text = self._answer.waiting or self._counter is not None
+        self.plain = self._chat and not self._reads_text
 
     def _token(self, asked_ns: int, now_ns: int) -> None:
         if self.first_ns is None:
             self.first_ns = now_ns
         else:
-            gap_us = (now_ns - self.last_ns) // 1000
-            self.gaps.add(gap_us)
-            if now_ns - asked_ns < READY_NS:
-                self.coalesced += gap_us < READY_US
-                self.held += gap_us >= READY_US
-        self.last_ns = now_ns
+            self.take_in()
+            gap_us = (now_ns - self._last_ns) // 1000
+            self._gaps.add(gap_us)
+            if gap_us < READY_US:
+                self._coalesced += 1
+            elif now_ns - asked_ns < READY_NS:
+                self._held += 1
+        self._last_ns = now_ns
 
     def finished(self) -> None:
         """No more chunks come."""

@@ -237,8 +237,9 @@ def _cost(ran: Sequence[Found]) -> str:
     ]  # fmt: skip
     return (
         "What is added to the client alone, on chunks parsed beforehand and served from memory to a reader that looks "
-        "at each text: a chunk is the difference between streams of 1,000 and of 10 tokens; a call is one of 10 "
-        "tokens, sync, read to its end. For each library the client alone runs in a second process of the same "
+        "at each text: a chunk is the difference between streams of 1,000 and of 10 tokens, each from its eighth chunk "
+        "to its end; a call is one of 10 tokens, sync, read to its end. "
+        "For each library the client alone runs in a second process of the same "
         "environment; all processes take one round each, turn about, and the figure is the median of "
         f"{rounds} rounds' differences, in processor time of the calling thread. No exporter works on that thread. "
         "*With metrics*: a MeterProvider is set too, where the library takes the global one.\n\n"

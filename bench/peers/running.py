@@ -156,8 +156,8 @@ def _cost(bare: Sequence[Times], traced: Sequence[Times]) -> dict[str, float]:
         "chunk_s": median(added),
         "chunk_low_s": added[len(added) // 4],
         "chunk_high_s": added[(3 * len(added)) // 4],
-        "call_s": median(ours["short_s"] - plain["short_s"] for plain, ours in zip(bare, traced, strict=True)),
-        "bare_call_s": median(found["short_s"] for found in bare),
+        "call_s": median(ours["call_s"] - plain["call_s"] for plain, ours in zip(bare, traced, strict=True)),
+        "bare_call_s": median(found["call_s"] for found in bare),
         "rounds": len(added),
     }
 

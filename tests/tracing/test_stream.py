@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -5,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopbudget.tracing.gaps import decode
+from hopbudget.tracing.handle import Handle
+from hopbudget.tracing.objects import steps
 from hopbudget.tracing.readers import CHAT, Usage
-from hopbudget.tracing.stream import TEXT_LIMIT, StreamClock, TextCounter, tokens_from_usage
+from hopbudget.tracing.stream import NOTES, TEXT_LIMIT, StreamClock, TextCounter, tokens_from_usage
 
 MS = 1_000_000
 
@@ -21,6 +24,29 @@ def fed(*events: tuple[float, Any], tokenizer: Any = None, end: bool = True) -> 
     if end:
         clock.finished()
     return clock
+
+
+class Following:
+    """Follows a stream with a clock and nothing else."""
+
+    def __init__(self, clock: StreamClock) -> None:
+        self.clock = clock
+        self.chunk = clock.pulled
+
+    def ended(self, exc: BaseException | None, by_consumer: bool) -> None:
+        pass
+
+    def dropped(self) -> None:
+        pass
+
+
+def looping(
+    chunks: list[Any], times_ns: list[int], follower: Following | None = None, *, handle: Handle | None = None
+) -> Iterator[Any]:
+    """The chunks as a followed client's loop gives them; each is asked for, and comes, at the next of these times."""
+    handle = handle or Handle(*[follower] if follower else [])
+    handle.now_ns = iter([*times_ns, times_ns[-1] if times_ns else 0]).__next__
+    return steps(iter(chunks), handle, None)
 
 
 def plain(chunk: Any, tokens: int = 10, each: int = 1) -> list[tuple[float, Any]]:
@@ -252,20 +278,44 @@ pulls = st.lists(
 def test_a_stream_is_timed_alike_whichever_way_its_chunks_are_read(
     as_openai: Any, pulls: list[tuple[dict[str, Any], int, int]], patience_ns: int
 ) -> None:
-    objects, dicts = StreamClock(), StreamClock()
-    objects.patience_ns = dicts.patience_ns = patience_ns
-    now_ns = 0
-    for data, consumed_ns, waited_ns in pulls:
-        asked_ns = now_ns + consumed_ns
-        now_ns = asked_ns + waited_ns
-        objects.pulled(as_openai(data), asked_ns, now_ns)
+    objects, dicts, looped = StreamClock(), StreamClock(), StreamClock()
+    objects.patience_ns = dicts.patience_ns = looped.patience_ns = patience_ns
+    times_ns: list[int] = []
+    for _, consumed_ns, waited_ns in pulls:
+        asked_ns = (times_ns[-1] if times_ns else 0) + consumed_ns
+        times_ns += (asked_ns, asked_ns + waited_ns)
+    loop = looping([as_openai(data) for data, _, _ in pulls], times_ns, Following(looped))
+    for (data, _, _), asked_ns, now_ns, chunk in zip(pulls, times_ns[::2], times_ns[1::2], loop, strict=True):
+        objects.pulled(chunk, asked_ns, now_ns)
         dicts.pulled(data, asked_ns, now_ns)
-    for clock in (objects, dicts):
+        for fact in ("last_ns", "pulled_ns", "chunks", "quiet_ns", "thinking"):
+            assert getattr(objects, fact) == getattr(dicts, fact) == getattr(looped, fact), fact
+    for clock in (objects, dicts, looped):
         clock.finished()
     for fact in (
         "began_ns", "first_ns", "answer_ns", "last_ns", "pulled_ns", "chunks", "bare_chunks", "coalesced", "held",
         "stalled_ns", "consumer_ns", "quiet_ns", "thinking", "reasoned", "complete", "finish", "model",
     ):  # fmt: skip
-        assert getattr(objects, fact) == getattr(dicts, fact), fact
-    assert objects.gaps.encode() == dicts.gaps.encode()
-    assert objects.tokens() == dicts.tokens()
+        assert getattr(objects, fact) == getattr(dicts, fact) == getattr(looped, fact), fact
+    assert objects.gaps.encode() == dicts.gaps.encode() == looped.gaps.encode()
+    assert objects.tokens() == dicts.tokens() == looped.tokens()
+
+
+def test_a_long_stream_read_in_a_loop_keeps_every_gap_and_few_notes(as_openai: Any, chunk: Any) -> None:
+    clock, steps_ns = StreamClock(), [number * 1_000_000 for number in range(1000)]
+    noted = 0
+    for _ in looping([as_openai(chunk("a"))] * 500, steps_ns, Following(clock)):
+        noted = max(noted, len(clock.notes))
+    assert (clock.chunks, clock.waited_ns, clock.gaps.exact.tolist()) == (500, 499_000_000, [2000] * 499)
+    assert 0 < noted < NOTES
+
+
+def test_who_joins_in_the_middle_of_a_loop_gets_every_chunk_from_there(as_openai: Any, chunk: Any) -> None:
+    first, second = StreamClock(), StreamClock()
+    handle = Handle(Following(first))
+    steps_ns = list(range(0, 20_000_000, 1_000_000))
+    for number, _ in enumerate(looping([as_openai(chunk("a"))] * 10, steps_ns, handle=handle)):
+        if number == 4:
+            handle.add(Following(second))
+    assert (first.chunks, second.chunks) == (10, 5)
+    assert first.gaps.exact.tolist() == [2000] * 9

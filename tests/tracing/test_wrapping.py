@@ -367,3 +367,41 @@ def test_no_text_is_recorded(recorded: Any, open_stream: Any, chunk: Any) -> Non
     with hb.trajectory("agent"), hb.hop("x"):
         list(hb.watch(open_stream([(1, chunk("topsecret")), (2, chunk(finish="stop"))])))
     assert all("topsecret" not in span.to_json() for span in recorded.spans)
+
+
+class HandingOn:
+    """A client's stream, whose loop only hands on what another iterator makes."""
+
+    def __init__(self, items: list[Any]) -> None:
+        self._iterator = iter(items)
+
+    def __iter__(self) -> Iterator[Any]:
+        for item in self._iterator:  # noqa: UP028 - as clients write it
+            yield item
+
+    def close(self) -> None:
+        pass
+
+
+class Observing(HandingOn):
+    """One whose loop does something of its own."""
+
+    def __init__(self, items: list[Any]) -> None:
+        super().__init__(items)
+        self.seen = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for item in self._iterator:
+            self.seen += 1
+            yield item
+
+
+@pytest.mark.parametrize("kind", [HandingOn, Observing])
+def test_a_loop_of_the_stream_s_own_does_what_it_did(recorded: Any, kind: type[HandingOn], chunk: Any) -> None:
+    with hb.hop("answer"):
+        stream = hb.watch(kind([chunk("a"), chunk("b"), chunk("c")]))
+        began = [item for _, item in zip(range(1), stream, strict=False)]
+        rest = list(stream)
+    assert [len(began), len(rest)] == [1, 2]
+    assert getattr(stream, "seen", 3) == 3
+    assert recorded.attributes()["hopbudget.chunks"] == 3

@@ -18,6 +18,8 @@ from bench.peers.probe.adapters import ADAPTERS, Adapter
 from bench.peers.probe.wire import MESSAGES, MODEL, Transport
 
 SHORT: Final = 10
+FIRST: Final = 8
+"""So many chunks are read before the time of a chunk is taken."""
 LONG: Final = 1000
 SHORT_CALLS: Final = 20
 LONG_CALLS: Final = 5
@@ -46,26 +48,36 @@ class _Source:
         openai.Stream.__stream__ = stream  # type: ignore[method-assign]
 
 
-def timed(adapter: Adapter, client: Any, calls: int) -> float:
-    """Seconds of one call that is read to its end, by this thread's processor time: the median over these.
+def timed(adapter: Adapter, client: Any, calls: int) -> tuple[float, float]:
+    """Seconds of one call that is read to its end, and of its part after the first chunks: the medians over these.
+
+    Both by this thread's processor time. The part is what a chunk's cost is told from: opening a call takes as long as
+    a thousand chunks and varies by as much as they cost.
 
     The reader looks at each text, as any reader does: so it is not the library's doing that a chunk is fetched into the
     processor's cache.
     """
     create = client.chat.completions.create
     took: list[float] = []
+    after: list[float] = []
     gc.collect()
     gc.disable()
     try:
         for _ in range(calls):
             began = time.thread_time()
-            for chunk in adapter.open(create, model=MODEL, messages=MESSAGES, stream=True):
+            chunks = iter(adapter.open(create, model=MODEL, messages=MESSAGES, stream=True))
+            for _ in zip(range(FIRST), chunks, strict=False):
+                pass
+            first = time.thread_time()
+            for chunk in chunks:
                 if chunk.choices and chunk.choices[0].delta.content:
                     pass
-            took.append(time.thread_time() - began)
+            ended = time.thread_time()
+            took.append(ended - began)
+            after.append(ended - first)
     finally:
         gc.enable()
-    return median(took)
+    return median(took), median(after)
 
 
 def main(name: str, *, metrics: bool) -> None:
@@ -82,9 +94,9 @@ def main(name: str, *, metrics: bool) -> None:
     print("ready", file=answer, flush=True)
     for _ in sys.stdin:
         source.chunks = short
-        short_s = timed(adapter, client, SHORT_CALLS)
+        call_s, short_s = timed(adapter, client, SHORT_CALLS)
         adapter.take()
         source.chunks = long
-        long_s = timed(adapter, client, LONG_CALLS)
+        _, long_s = timed(adapter, client, LONG_CALLS)
         adapter.take()
-        print(json.dumps({"short_s": short_s, "long_s": long_s}), file=answer, flush=True)
+        print(json.dumps({"call_s": call_s, "short_s": short_s, "long_s": long_s}), file=answer, flush=True)
