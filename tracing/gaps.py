@@ -108,12 +108,17 @@ class GapRecorder:
         self.put_away()
         return self._exact
 
+    @property
+    def taken(self) -> int:
+        """Gaps so far, an open one apart."""
+        return self.put + len(self.recent)
+
     def leave_open(self, us: int) -> None:
         """The gap that was still open, after this many microseconds, when the stream was cut short."""
         self._open_us = min(us, INT32_MAX)
 
     def __len__(self) -> int:
-        return self.put + len(self.recent) + (self._open_us is not None)
+        return self.taken + (self._open_us is not None)
 
     def encode(self) -> str:
         """The text that `decode` reads."""

@@ -79,7 +79,6 @@ class StreamClock:
         "_quiet_at",
         "_quiet_ns",
         "_reads_text",
-        "_recent",
         "_shared",
         "_stalled_ns",
         "_thought_at",
@@ -134,7 +133,6 @@ class StreamClock:
         self._held = 0
         self.bare_chunks = 0
         self._gaps = GapRecorder()
-        self._recent = self._gaps.recent
         self.reasoned = False
         self.summarised = False
         self.complete = False
@@ -157,7 +155,7 @@ class StreamClock:
     @property
     def chunks(self) -> int:
         """Chunks with tokens so far."""
-        return 0 if self.first_ns is None else 1 + self._gaps.put + len(self._recent) + len(self.notes) // 2
+        return 0 if self.first_ns is None else 1 + self._gaps.taken + len(self.notes) // 2
 
     @property
     def last_ns(self) -> int:
