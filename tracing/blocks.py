@@ -50,32 +50,35 @@ class Block:
         parent: Context | None = None,
     ) -> None:
         """`parent`: the current context, where it is known."""
-        self.now_ns = scope.setup.clock.now_ns
-        self.parent = get_current() if parent is None else parent
-        above: Any = self.parent.get(scope.PLACE)
+        clock = scope.setup.clock
+        self.now_ns = clock.now_ns
+        if parent is None:
+            parent = get_current()
+        above: Any = parent.get(scope.PLACE)
         # A trajectory is one by itself, wherever it begins.
         if above is None and not isinstance(self, TrajectoryBlock):
-            self.parent = scope.sheltered(self.parent)
-            above = self.parent.get(scope.PLACE)
-        self.trajectory: TrajectoryBlock | None = above.trajectory if above is not None else None
-        self.started_ns = self.now_ns()
-        self.anchor_ns: int = above.anchor_ns if above is not None else scope.setup.clock.anchor_ns(self.started_ns)
-        self.span = tracer.start_span(
-            name,
-            context=self.parent,
-            kind=kind,
-            attributes=attributes,
-            start_time=self.anchor_ns + self.started_ns,
+            parent = scope.sheltered(parent)
+            above = parent.get(scope.PLACE)
+        self.parent = parent
+        self.started_ns = started_ns = clock.now_ns()
+        self.trajectory: TrajectoryBlock | None
+        self.anchor_ns: int
+        if above is None:
+            self.trajectory, self.anchor_ns = None, clock.anchor_ns(started_ns)
+        else:
+            self.trajectory, self.anchor_ns = above.trajectory, above.anchor_ns
+        self.span = span = tracer.start_span(
+            name, context=parent, kind=kind, attributes=attributes, start_time=self.anchor_ns + started_ns
         )
         self.ended_already = False
         self.guard: Guard | None = None
         """Holds its limits, if it has any."""
         self.wait: Wait | None = None
         """In which its body is held to them."""
-        self.context: Context = set_span_in_context(self.span, self.parent)
+        self.context = context = set_span_in_context(span, parent)
         if place:
             # Nobody else's yet. Contexts refuse to be written to, and a copy takes as long again.
-            dict.__setitem__(self.context, scope.PLACE, self)
+            dict.__setitem__(context, scope.PLACE, self)
         scope.open_blocks[id(self)] = self
 
     def awaits(self) -> None:

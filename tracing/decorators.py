@@ -47,16 +47,18 @@ class Span:
     the type is one variable and not a `ParamSpec`: overloads and type parameters are kept as well.
     """
 
-    __slots__ = ("_begin", "_entered")
+    __slots__ = ("_arguments", "_begin", "_entered")
 
-    def __init__(self, begin: Callable[[], Block | None]) -> None:
+    def __init__(self, begin: Callable[..., Block | None], *arguments: Any) -> None:
+        """`begin`, called with the arguments, opens one."""
         self._begin = begin
+        self._arguments = arguments
         self._entered: list[tuple[Block, Context, Context]] = []
 
     def begin(self) -> Block | None:
         """Open one; None if nothing is recorded. Raises DeadlineExceeded for a hop that must not be sent."""
         try:
-            return self._begin()
+            return self._begin(*self._arguments)
         except DeadlineExceeded:
             raise
         except Exception:
@@ -354,7 +356,7 @@ def hop(
     else:
         seconds = {"first_token_s": first_token_s, "stall_s": stall_s, "completion_s": completion_s}
         asked = _asked(seconds, refuse, enforce, retries)
-    return Span(functools.partial(begin_hop, name, model, final, asked))
+    return Span(begin_hop, name, model, final, asked)
 
 
 def _asked(seconds: dict[str, float | None], refuse: object, enforce: object, retries: object) -> "Asked":
@@ -374,10 +376,10 @@ def _asked(seconds: dict[str, float | None], refuse: object, enforce: object, re
 def work(name: str) -> Span:
     """A tool, a retrieval, anything a trajectory does that is no model call."""
     _named(name, "work")
-    return Span(functools.partial(begin_work, name))
+    return Span(begin_work, name)
 
 
 def pause(name: str) -> Span:
     """Waiting for a person, to think or to approve: time that is in nobody's deadline."""
     _named(name, "pause")
-    return Span(functools.partial(begin_pause, name))
+    return Span(begin_pause, name)

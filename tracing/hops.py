@@ -69,17 +69,16 @@ class HopBlock(Block):
         if final:
             own[v.FINAL] = True
         operation: str = own[v.OPERATION]
-        span_name = operation if model is None else f"{operation} {model}"
+        self.span_name = operation if model is None else f"{operation} {model}"
         self.own = own
         parent = None
         if guard is not None:
             guard.hop = self
             guard.tell(own)
             parent = guard.context
-        super().__init__(tracer, span_name, SpanKind.CLIENT, own, place=True, parent=parent)
+        super().__init__(tracer, self.span_name, SpanKind.CLIENT, own, place=True, parent=parent)
         self.guard = guard
         self.tracer = tracer
-        self.span_name = span_name
         self.lag: LoopLag | None = None
         self.lag_s: float | None = None
         self.body_left = False
@@ -95,8 +94,10 @@ class HopBlock(Block):
         self.twice = False
         """Whether its stream or reply is that of a hop in its body."""
         self.around: HopBlock | None = None
-        above = self.parent.get(scope.PLACE) if name is not None else None
-        if isinstance(above, HopBlock) and above.name is not None:
+        above = self.parent.get(scope.PLACE)
+        if above is None:
+            return
+        if name is not None and isinstance(above, HopBlock) and above.name is not None:
             self.around = above
             above.inside += 1
             above.holds = True
@@ -224,9 +225,26 @@ class HopBlock(Block):
 
     # The body ------------------------------------------------------------------------------------------------
 
-    def left(self, exc: BaseException | None) -> None:
-        """The body ended: cleanly, or with this exception."""
-        self._left(exc, handed_on=False)
+    def left(self, exc: BaseException | None, *, handed_on: bool = False) -> None:
+        """The body ended: cleanly, or with this exception. `handed_on`: its stream, if it has one, is a reader's now.
+
+        After a clean end, a stream that nobody began to read, or that may be part of what is handed on, is left to
+        its reader; one that was begun and not read to its end is closed.
+        """
+        if self.ended_already:
+            return
+        self.body_left = True
+        for visit in self.visits:
+            if visit.outcome is None and visit.clock is None:
+                visit.outcome, visit.error = ("ok", None) if exc is None else of_exception(exc)
+                visit.end_ns = self.now_ns()
+        for call in self.calls:
+            if call.visit.outcome is None and (exc is not None or not (handed_on or call.clock.pulled_ns is None)):
+                call.ended(exc, by_consumer=True)
+        for visit in self.visits:
+            if visit.outcome is not None:
+                self._write(visit)
+        self._close_if_done()
 
     def returned(self, result: Any) -> Any:
         """The body returned this: a stream or reply is its call, if none was watched."""
@@ -240,32 +258,12 @@ class HopBlock(Block):
                 self.watch_reply(reply)
             elif result is not None and managers.waits(result, self):
                 return result
-        self._left(None, handed_on=streams)
+        self.left(None, handed_on=streams)
         return result
 
     def handed_on(self) -> None:
         """The client's request is over; its stream, if it has one, goes to the reader."""
-        self._left(None, handed_on=True)
-
-    def _left(self, exc: BaseException | None, *, handed_on: bool) -> None:
-        """Settle what the end of the body settles.
-
-        After a clean end, a stream that nobody began to read, or that may be part of what is handed on, is left to
-        its reader; one that was begun and not read to its end is closed.
-        """
-        if self.ended_already:
-            return
-        self.body_left = True
-        for visit in self.visits:
-            if visit.outcome is None and visit.clock is None:
-                visit.settle(*of_exception(exc), self.now_ns())
-        for call in self.calls:
-            if call.visit.outcome is None and (exc is not None or not (handed_on or call.clock.pulled_ns is None)):
-                call.ended(exc, by_consumer=True)
-        for visit in self.visits:
-            if visit.outcome is not None:
-                self._write(visit)
-        self._close_if_done()
+        self.left(None, handed_on=True)
 
     # A generator's life ---------------------------------------------------------------------------------------
 
@@ -341,7 +339,9 @@ class HopBlock(Block):
         if self.lag is not None:
             self.lag.closed(self)
         # Calls hold the hop: without this the garbage collector would have to see to each.
-        self.calls, self.yields = [], None
+        if self.calls:
+            self.calls = []
+        self.yields = None
         if self.around is not None:
             self.around.inside -= 1
             self.around = None
