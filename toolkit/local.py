@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from hopbudget.errors import Exit, UserError
-from hopbudget.tracing import home, scope
+from hopbudget.tracing import garbage, home, scope
 
 try:
     from opentelemetry import trace
@@ -136,6 +136,7 @@ def processor() -> AdoptingProcessor:
 
 def flush() -> int:
     """Write every span that has ended, and return how many were written since the last flush; 0 before `init`."""
+    garbage.settle()
     return 0 if _processor is None else _processor.flush()
 
 

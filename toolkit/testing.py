@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hopbudget.errors import Exit, UserError
 from hopbudget.recording.recorded import Hop, hop_of, tree_of
-from hopbudget.tracing import scope
+from hopbudget.tracing import garbage, scope
 from hopbudget.tracing.clock import NANOSECONDS, Clock
 
 try:
@@ -163,12 +163,17 @@ class Recording(SpanProcessor):
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.spans: list[ReadableSpan] = []
-        """Ended spans, in the order in which they ended."""
+        self._spans: list[ReadableSpan] = []
 
     def on_end(self, span: ReadableSpan) -> None:
         """Keep it."""
-        self.spans.append(span)
+        self._spans.append(span)
+
+    @property
+    def spans(self) -> list[ReadableSpan]:
+        """Ended spans, in the order in which they ended."""
+        garbage.settle()
+        return self._spans
 
     @property
     def hops(self) -> list[Hop]:

@@ -2,12 +2,13 @@
 
 from _thread import get_ident
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.context import Context, get_current
 from opentelemetry.trace import NoOpTracer, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
-from hopbudget.tracing import scope
+from hopbudget.tracing import garbage, scope
 from hopbudget.tracing import vocabulary as v
 from hopbudget.tracing.follow import follow, is_stream
 from hopbudget.tracing.later import Later
@@ -243,6 +244,13 @@ def finish_span(
 
     What a span processor raises is counted here, because the end of one span must not keep another from ending.
     """
+    if garbage.collector.thread and garbage.collecting():
+        garbage.afterwards(partial(_finish, span, attributes, outcome, error, end_time_ns))
+    else:
+        _finish(span, attributes, outcome, error, end_time_ns)
+
+
+def _finish(span: Span, attributes: Mapping[str, Any], outcome: Outcome, error: str | None, end_time_ns: int) -> None:
     try:
         if span.is_recording():
             span.set_attributes(attributes if error is None else {**attributes, v.ERROR_TYPE: error})

@@ -10,6 +10,7 @@ from typing import Any
 
 from opentelemetry.context import Context, attach, get_current
 
+from hopbudget.tracing import garbage
 from hopbudget.tracing.handle import Handle
 from hopbudget.tracing.limits_steps import failed, over, steps
 from hopbudget.tracing.scope import recorder_failed
@@ -56,6 +57,8 @@ def driver(
                 sent = yield item
             except BaseException as error:
                 thrown = error
+                if context is not None and garbage.collecting():
+                    context = None  # the variable may be in the middle of a change
 
     return drive
 

@@ -1,12 +1,13 @@
 """A hop: one model call as the client sees it, or as many visits as calls were watched in its body."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from opentelemetry.context import get_current
 from opentelemetry.trace import Span, SpanKind, Tracer
 
-from hopbudget.tracing import scope
+from hopbudget.tracing import garbage, scope
 from hopbudget.tracing import vocabulary as v
 from hopbudget.tracing.blocks import NOBODY, Block, finish_span
 from hopbudget.tracing.follow import follow, is_async, is_stream
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from hopbudget.tracing.limits_asked import Asked
     from hopbudget.tracing.limits_errors import DeadlineExceeded
     from hopbudget.tracing.limits_guard import Guard
+    from hopbudget.tracing.metrics import Instruments
     from hopbudget.tracing.readers import Reader
     from hopbudget.tracing.reading import Format, Reading
 else:
@@ -319,10 +321,11 @@ class HopBlock(Block):
         finish_span(visit.span, attributes, visit.outcome, visit.error, self.anchor_ns + visit.end_ns)
         if meters is not None and sampled:
             accounted = self.trajectory.accounted if self.trajectory is not None else {}
-            try:
-                meters.record(visit, {**accounted, **self.own, **visit.facts, **attributes})
-            except Exception:
-                scope.recorder_failed()
+            facts = {**accounted, **self.own, **visit.facts, **attributes}
+            if garbage.collector.thread and garbage.collecting():
+                garbage.afterwards(partial(_record, meters, visit, facts))
+            else:
+                _record(meters, visit, facts)
 
     def _close_if_done(self) -> None:
         if self.ended_already:
@@ -347,6 +350,13 @@ class HopBlock(Block):
             self.around = None
         if self.trajectory is not None:
             self.trajectory.open_hops -= 1
+
+
+def _record(meters: "Instruments", visit: Visit, facts: Mapping[str, Any]) -> None:
+    try:
+        meters.record(visit, facts)
+    except Exception:
+        scope.recorder_failed()
 
 
 def _format_hint(stream: object) -> "Format | None":

@@ -6,6 +6,7 @@ looks on. Where Python forbids that (C iterators, slots) a stand-in delegates, a
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
+from types import FunctionType
 from typing import Any, Final
 
 from hopbudget.tracing.handle import BUSY, IDLE, UNREAD, Follower, Handle
@@ -56,9 +57,10 @@ def _handing_on(stream: Any) -> Iterator[Any]:
 
 def _same_code(one: Any, other: Any) -> bool:
     """Whether two functions do the same: a generator that only hands on another's items need not run."""
-    codes = [getattr(function, "__code__", None) for function in (one, other)]
-    told = [(code.co_code, code.co_names, code.co_flags & inspect.CO_GENERATOR) for code in codes if code is not None]
-    return len(told) == len(codes) and told[0] == told[1]
+    # What another instrumentation wrapped may show the code of what it wraps.
+    codes = [function.__code__ for function in (one, other) if isinstance(function, FunctionType)]
+    told = [(code.co_code, code.co_names, code.co_flags & inspect.CO_GENERATOR) for code in codes]
+    return len(told) == 2 and told[0] == told[1]
 
 
 # Each of these makes one looking-on method out of the class's own.
@@ -194,6 +196,8 @@ def steps(iterator: Iterator[Any], handle: Handle, owner: Any) -> Iterator[Any]:
     now_ns = handle.now_ns
     wait, hides, clock = handle.wait, handle.hides, handle.clock
     notes: list[int] = clock.notes if clock is not None else []
+    if len(notes) % 2:
+        notes.pop()  # an interrupt came between the two times, and the stream is read on
     try:
         handle.state = BUSY
         asked_ns = now_ns()
@@ -210,15 +214,16 @@ def steps(iterator: Iterator[Any], handle: Handle, owner: Any) -> Iterator[Any]:
                     said = choice.__dict__
                     if own["usage"] is None and said["finish_reason"] is None:
                         text = said["delta"].content
-                except (AttributeError, KeyError, TypeError, ValueError):
+                except Exception:
                     pass
             try:
-                if text and "<" not in text and clock is not None:
+                if text and type(text) is str and "<" not in text and clock is not None:
                     notes.append(asked_ns)
                     notes.append(came_ns)
                     if len(notes) >= NOTES:
                         clock.take_in()
                 else:
+                    own = choice = said = text = None  # of the chunk before, else kept
                     handle.chunk(item, asked_ns, came_ns)
             except Exception:
                 recorder_failed()

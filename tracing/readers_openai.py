@@ -8,6 +8,9 @@ from hopbudget.tracing.reading import LENGTH, Format, Reading, Usage, count, err
 _REPLY_ENDED: Final = {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
 _SUMMARIES: Final = "response.reasoning_summary"
 _REASONING: Final = "response.reasoning_text"
+_ITEM_BEGUN: Final = "response.output_item.added"
+_CALL: Final = "_call"
+"""Ends the types of items that call a tool: `function_call`, `custom_tool_call`, `mcp_call`."""
 _LIMIT_REACHED: Final = "max_output_tokens"
 
 
@@ -49,7 +52,15 @@ def read_chat_chunk(chunk: Any) -> Reading:
         called = called or bool(calls)
         other.extend(_call_text(call) for call in calls)
         other.append(word(get(delta, "refusal")) or "")
-        content.append(word(get(delta, "content")) or "")
+        said = get(delta, "content")
+        if isinstance(said, (list, tuple)):
+            for part in said:
+                thought = "".join(word(get(piece, "text")) or "" for piece in get(part, "thinking") or ())
+                reasoned = reasoned or bool(thought)
+                other.append(thought)
+                content.append(word(get(part, "text")) or "")
+        else:
+            content.append(word(said) or "")
     answer = "".join(content)
     text = "".join(other) + answer
     return Reading(
@@ -75,7 +86,7 @@ def quick_chat_chunk(chunk: Any) -> str | None:
         if own["finish_reason"] is not None:
             return None
         delta = own["delta"]
-        if len(delta.__pydantic_fields_set__) != 1 and _says_more(delta):
+        if (delta.__pydantic_extra__ or len(delta.__pydantic_fields_set__) != 1) and _says_more(delta):
             return None
         text: str | None = delta.content
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -164,10 +175,16 @@ def _is_event(thing: object) -> bool:
 
 
 def read_response_event(event: Any) -> Reading:
-    """An event of a response: every `.delta` with a text carries tokens, an answer if it is of the output's text."""
+    """An event of a response: every `.delta` with a text carries tokens, an answer if it is of the output's text.
+
+    A tool call begins with its name, which no delta repeats.
+    """
     kind = word(get(event, "type")) or ""
     if kind.endswith(".delta"):
         return _response_delta(kind, word(get(event, "delta")) or "")
+    if kind == _ITEM_BEGUN:
+        name = _called(get(event, "item"))
+        return Reading(text=name, generated=bool(name))
     if kind == "error":
         return Reading(error=word(get(event, "code")) or error_type(get(event, "error")) or "error")
     response = get(event, "response")
@@ -186,6 +203,11 @@ def _response_delta(kind: str, text: str) -> Reading:
         reasoning=kind.startswith(_REASONING),
         summary=kind.startswith(_SUMMARIES),
     )
+
+
+def _called(item: Any) -> str:
+    """The name of the tool that an item of the output calls; empty if it is a message, say."""
+    return (word(get(item, "name")) or "") if (word(get(item, "type")) or "").endswith(_CALL) else ""
 
 
 def _quick_response_event(event: Any) -> str | None:

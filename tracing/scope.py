@@ -4,6 +4,7 @@ The place in the trajectory travels inside OpenTelemetry's own context, so whate
 thread carries ours too.
 """
 
+import atexit
 import os
 from _thread import get_ident
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
+from hopbudget.tracing import garbage
 from hopbudget.tracing.clock import Clock
 from hopbudget.tracing.vocabulary import SCOPE_NAME
 
@@ -71,7 +73,10 @@ open_trajectories: Final[dict[int, "TrajectoryBlock"]] = {}
 
 
 def forget_open() -> None:
-    """Let go of what is open, without ending it."""
+    """Let go of what is open: it goes on as it was, and leaves no span of its own."""
+    for block in open_blocks.values():
+        for known in (block, *getattr(block, "visits", ())):
+            known.span = NonRecordingSpan(known.span.get_span_context())
     open_blocks.clear()
     open_trajectories.clear()
 
@@ -104,7 +109,15 @@ def tracer() -> Tracer | None:
         found = None if isinstance(provider, ProxyTracerProvider) else provider.get_tracer(SCOPE_NAME)
         setup.tracer = None if isinstance(found, NoOpTracer) else found
         setup.known = provider
+        _begin_to_record()
     return setup.tracer
+
+
+def _begin_to_record() -> None:
+    garbage.listen()
+    # Later than the provider's own, so it runs before that. Once is enough, and it is not kept twice.
+    atexit.unregister(end_open)
+    atexit.register(end_open)
 
 
 def sheltered(context: Context) -> Context:
@@ -133,6 +146,7 @@ def recorder_failed() -> None:
 
 def recorder_errors() -> int:
     """How often the recorder failed in this process. Each is a bug of ours, or of a tokenizer or span processor."""
+    garbage.settle()
     return setup.errors
 
 
@@ -144,4 +158,5 @@ def end_open() -> int:
             block.dropped()
         except Exception:
             recorder_failed()
+    garbage.settle()
     return len(blocks)

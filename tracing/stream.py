@@ -194,8 +194,8 @@ class StreamClock:
 
     def pulled(self, chunk: Any, asked_ns: int, now_ns: int) -> None:
         """A chunk came from the transport; its consumer had asked for it at `asked_ns`."""
-        # The way of nearly every chunk. Without a tokenizer it does not matter what a chat chunk has beside a text, if
-        # that is no end and no usage.
+        # The way of nearly every chunk. Without a tokenizer what a chat chunk has beside a text is not looked at, but
+        # for an end and usage.
         text: str | None = None
         if self._chat:
             try:
@@ -208,7 +208,7 @@ class StreamClock:
                 pass
         else:
             text = self._quick(chunk)
-        if not text:
+        if not text or type(text) is not str:
             self._pulled(chunk, asked_ns, now_ns)
             return
         if not self._reads_text and "<" not in text:
@@ -218,10 +218,13 @@ class StreamClock:
             if len(notes) >= NOTES:
                 self.take_in()
             return
+        waited_ns = now_ns - asked_ns
+        self._waited_ns += waited_ns
+        if self._quiet_ns:
+            waited_ns += self._quiet_until_now()
         self._token(asked_ns, now_ns)
-        self._waited_ns += now_ns - asked_ns
-        if now_ns - asked_ns > self.patience_ns:
-            self._waited_long(now_ns - asked_ns, now_ns)
+        if waited_ns > self.patience_ns:
+            self._waited_long(waited_ns, now_ns)
         self._text(text, text, now_ns)
 
     def take_in(self) -> None:
@@ -235,6 +238,10 @@ class StreamClock:
         notes.clear()
         if not came:
             return
+        if self._quiet_ns:
+            waited_ns = self._quiet_until_now() + came[0] - asked[0]
+            if waited_ns > self.patience_ns:
+                self._waited_long(waited_ns, came[0])
         gaps_us = [gap_ns // 1000 for gap_ns in map(sub, came, [self._last_ns, *came])]
         self._last_ns = came[-1]
         self._waited_ns += sum(came) - sum(asked)
@@ -274,6 +281,11 @@ class StreamClock:
             self._read_events(self._events.feed(chunk), asked_ns, now_ns)
         if self.chunks == before:
             self._quiet_ns, self._quiet_at = quiet_ns, before
+
+    def _quiet_until_now(self) -> int:
+        """As `quiet_ns`, just before a token is counted, which ends it."""
+        quiet_ns, self._quiet_ns = self.quiet_ns, 0
+        return quiet_ns
 
     def _waited_long(self, waited_ns: int, now_ns: int) -> None:
         if not self.complete and self._stalled_ns is None:

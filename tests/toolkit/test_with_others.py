@@ -137,3 +137,37 @@ for _ in range(20):
 assert hb.flush() == 40
 """, tmp_path)  # fmt: skip
     assert len(spans(tmp_path)) == 40
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore")
+def test_a_forked_child_that_ends_as_programs_do_leaves_the_trajectory_to_its_parent(tmp_path: Path) -> None:
+    run("""
+hb.init()
+with hb.trajectory("agent"):
+    child = os.fork()
+    if not child:
+        plan()
+        sys.exit()
+    os.waitpid(child, 0)
+    plan()
+""", tmp_path)  # fmt: skip
+    assert list(trees(tmp_path).values()) == [["chat", "chat"]]
+    assert [span["name"] for span in spans(tmp_path)].count("invoke_agent agent") == 1
+
+
+def test_what_is_open_at_the_end_is_ended_for_a_provider_of_the_program_s_own(tmp_path: Path) -> None:
+    told = run("""
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
+class Tell(SpanExporter):
+    def export(self, spans): print(*(span.attributes["hopbudget.outcome"] for span in spans))
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(Tell()))
+trace.set_tracer_provider(provider)
+@hb.hop("answer")
+def answer():
+    return iter(["a", "b"])
+stream = answer()
+next(stream)
+""", tmp_path)  # fmt: skip
+    assert told.split() == ["closed_by_consumer"]

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from hopbudget.tracing import scope
+from hopbudget.tracing import garbage, scope
 from hopbudget.tracing.clock import Clock
 
 WALL_NS = 1_800_000_000_000_000_000
@@ -43,6 +43,7 @@ class Recorded:
     @property
     def spans(self) -> list[ReadableSpan]:
         """Ended spans by the time they began; what began together, the last to end first."""
+        garbage.settle()
         last_first = self.exporter.get_finished_spans()[::-1]
         return sorted(last_first, key=lambda span: span.start_time or 0)
 

@@ -189,3 +189,14 @@ def test_a_whole_reply_is_read() -> None:
 )
 def test_what_is_no_reply_is_not_read_as_one(thing: object) -> None:
     assert read_reply(thing) is None
+
+
+def test_content_in_parts_is_thought_and_answer(chunk: Any) -> None:
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    reading = read_chat_chunk(chunk(content=[thought, {"type": "text", "text": "Hi"}]))
+    assert (reading.reasoning, reading.text, reading.answer) == (True, "hmHi", "Hi")
+
+
+@pytest.mark.parametrize("content", [[], [{}], [None], ["a"], [{"type": "thinking", "thinking": None}], {"a": 1}, 3])
+def test_content_in_parts_without_text_carries_no_token(chunk: Any, content: object) -> None:
+    assert not read_chat_chunk(chunk(content=content)).generated

@@ -319,3 +319,46 @@ def test_who_joins_in_the_middle_of_a_loop_gets_every_chunk_from_there(as_openai
             handle.add(Following(second))
     assert (first.chunks, second.chunks) == (10, 5)
     assert first.gaps.exact.tolist() == [2000] * 9
+
+
+@pytest.mark.parametrize("kind", ["objects", "dicts", "looped", "counted"])
+def test_waiting_for_bare_chunks_is_waiting_for_a_token(as_openai: Any, chunk: Any, kind: str) -> None:
+    clock = StreamClock(len if kind == "counted" else None)
+    clock.patience_ns = 100 * MS
+    data = [chunk("a"), chunk("b"), chunk(""), chunk("c"), chunk(finish="stop")]
+    chunks = data if kind == "dicts" else [as_openai(item) for item in data]
+    times_ns = [0, 10 * MS, 10 * MS, 20 * MS, 20 * MS, 80 * MS, 80 * MS, 140 * MS, 140 * MS, 150 * MS]
+    if kind == "looped":
+        list(looping(chunks, times_ns, Following(clock)))
+    else:
+        for item, asked_ns, now_ns in zip(chunks, times_ns[::2], times_ns[1::2], strict=True):
+            clock.pulled(item, asked_ns, now_ns)
+    assert clock.stalled_ns == 120 * MS
+
+
+@pytest.mark.parametrize("content", [["a"], {"text": "a"}, 3])
+def test_content_that_is_no_text_is_read_as_any_other_chunk(as_openai: Any, chunk: Any, content: object) -> None:
+    data = [chunk("a"), chunk("b"), chunk(content=content), chunk("c")]
+    times_ns = [number * 1000 * MS for number in range(8)]
+    looped, dicts = StreamClock(), StreamClock()
+    list(looping([as_openai(item) for item in data], times_ns, Following(looped)))
+    for item, asked_ns, now_ns in zip(data, times_ns[::2], times_ns[1::2], strict=True):
+        dicts.pulled(item, asked_ns, now_ns)
+    assert (looped.chunks, looped.consumer_ns) == (dicts.chunks, dicts.consumer_ns) == (3, 3000 * MS)
+
+
+def test_an_interrupt_between_two_notes_shifts_none_of_those_after_it(as_openai: Any, chunk: Any) -> None:
+    clock = StreamClock()
+    handle = Handle(Following(clock))
+    chunks = [as_openai(chunk("a")) for _ in range(4)]
+    list(looping(chunks, [ms * MS for ms in range(8)], handle=handle))
+    handle.ended = False
+    clock.notes.append(8 * MS)  # the time of its coming was not noted any more
+    list(looping(chunks, [ms * MS for ms in range(10, 18)], handle=handle))
+    assert (clock.chunks, clock.last_ns, clock.waited_ns) == (8, 17 * MS, 7 * MS)
+
+
+def test_text_beside_the_content_of_a_client_s_object_is_counted(as_openai: Any, chunk: Any) -> None:
+    data = [chunk("a"), chunk("b", reasoning_content="hm"), chunk("c")]
+    clock = fed(*enumerate(as_openai(item) for item in data), tokenizer=len)
+    assert clock.tokens() == (5, "tokenizer")

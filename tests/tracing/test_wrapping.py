@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import hopbudget as hb
+from hopbudget.tracing import scope
 
 MAKERS: list[Callable[[], Any]] = [
     lambda: hb.trajectory("x"),
@@ -405,3 +406,69 @@ def test_a_loop_of_the_stream_s_own_does_what_it_did(recorded: Any, kind: type[H
     assert [len(began), len(rest)] == [1, 2]
     assert getattr(stream, "seen", 3) == 3
     assert recorded.attributes()["hopbudget.chunks"] == 3
+
+
+class Silent:
+    """A delta whose text is not to be had."""
+
+    @property
+    def content(self) -> str:
+        raise RuntimeError("use .parts")
+
+
+def test_a_chunk_that_refuses_a_look_reaches_the_application(recorded: Any, chunk: Any, as_openai: Any) -> None:
+    items = [as_openai(chunk(text)) for text in "abcd"]
+    items[2].choices[0].delta = Silent()
+    with hb.hop("answer"):
+        assert list(hb.watch(HandingOn(items))) == items
+    scope.setup.errors -= 1  # the recorder could not read that chunk, and said so
+    assert recorded.attributes()["hopbudget.outcome"] == "failed"
+    assert recorded.attributes()["error.type"] == "cut_off"
+
+
+class Foreign:
+    """What another instrumentation puts in a method's place: it shows the code of what it wraps."""
+
+    def __init__(self, wrapped: Any) -> None:
+        self.__code__ = wrapped.__code__
+        self.__name__ = wrapped.__name__
+        self.wrapped = wrapped
+        self.seen = 0
+
+    def __get__(self, stream: Any, kind: type) -> Any:
+        return self if stream is None else lambda: self(stream)
+
+    def __call__(self, stream: Any) -> Iterator[Any]:
+        for item in self.wrapped(stream):
+            self.seen += 1
+            yield item
+
+
+def test_another_s_wrapper_around_a_plain_loop_sees_every_chunk(recorded: Any, chunk: Any) -> None:
+    foreign = Foreign(HandingOn.__iter__)
+
+    class Wrapped(HandingOn):
+        __iter__: Any = foreign
+
+    with hb.hop("answer"):
+        list(hb.watch(Wrapped([chunk("a"), chunk("b"), chunk(finish="stop")])))
+    assert foreign.seen == 3
+    assert recorded.attributes()["hopbudget.chunks"] == 2
+
+
+def test_no_part_of_a_chunk_outlasts_the_next(recorded: Any, chunk: Any, as_openai: Any) -> None:
+    import weakref
+
+    items: list[Any] = [*(as_openai(chunk(text)) for text in "abc"), chunk("d"), chunk(finish="stop")]
+    third = weakref.ref(items[2].choices[0])
+
+    def source() -> Iterator[Any]:
+        while items:
+            yield items.pop(0)
+
+    alive: list[bool] = []
+    with hb.hop("answer"):
+        for item in hb.watch(HandingOn(source())):  # type: ignore[arg-type]
+            del item
+            alive.append(third() is not None)
+    assert alive == [True, True, True, False, False]

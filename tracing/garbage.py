@@ -1,0 +1,95 @@
+"""What has to wait while the garbage collector is at work.
+
+The collector stops a thread anywhere, also where it holds a lock of the SDK, and what is dropped then ends in that
+thread: to end a span or to record a metric there could wait for that lock for good. It is done in a thread of its own
+instead, right away. Times were taken before; nothing else depends on when it is done.
+"""
+
+import gc
+import os
+from _thread import allocate_lock, get_ident, start_new_thread
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+SETTLE_S: Final = 1.0
+"""How long what another thread is at is waited for."""
+
+
+class _Collector:
+    __slots__ = ("helped", "known", "running", "thread")
+
+    def __init__(self) -> None:
+        self.thread = 0
+        """The thread that collects garbage right now; 0 for none."""
+        self.known = False
+        """Whether the collector tells."""
+        self.helped = False
+        """Whether a thread is on its way to do what waits."""
+        self.running = allocate_lock()
+
+
+collector: Final = _Collector()
+_waiting: Final[deque[Callable[[], object]]] = deque()
+
+
+def listen() -> None:
+    """From now on know when garbage is collected. Safe to call again."""
+    if not collector.known:
+        collector.known = True
+        gc.callbacks.append(_told)
+
+
+def _told(phase: str, info: object) -> None:
+    collector.thread = get_ident() if phase == "start" else 0
+
+
+def collecting() -> bool:
+    """Whether what runs now runs because garbage is collected."""
+    return collector.thread != 0 and collector.thread == get_ident()
+
+
+def afterwards(call: Callable[[], object]) -> None:
+    """Call it in a thread of its own. It must not raise."""
+    _waiting.append(call)
+    if not collector.helped:
+        collector.helped = True
+        try:
+            start_new_thread(_help, ())
+        except RuntimeError:  # no thread is to be had, or the process ends
+            collector.helped = False
+
+
+def _help() -> None:
+    while True:
+        with collector.running:
+            _work()
+        # Who adds something from here on sends another thread; who did before is seen below.
+        collector.helped = False
+        if not _waiting:
+            return
+
+
+def _work() -> None:
+    while _waiting:
+        _waiting.popleft()()
+
+
+def settle() -> None:
+    """Do what waits, and wait for what is being done elsewhere, though not for long."""
+    if not collector.known or not collector.running.acquire(timeout=SETTLE_S):
+        return
+    try:
+        _work()
+    finally:
+        collector.running.release()
+
+
+def _forget() -> None:
+    """What a forked child inherits is its parent's to do."""
+    _waiting.clear()
+    collector.thread, collector.helped, collector.running = 0, False, allocate_lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
