@@ -11,7 +11,7 @@ from typing import Any, Final
 from hopbudget.tracing.handle import BUSY, Follower, Handle
 from hopbudget.tracing.objects import HANDLE, async_steps, steps
 
-_CLOSED_FOR: Final = "_hopbudget_closed_for"
+_UNDER: Final = "_hopbudget_under"
 _subclasses: Final[dict[tuple[type, bool], type]] = {}
 
 
@@ -25,8 +25,11 @@ def follow_body(response: Any, follower: Follower) -> bool:
 
 
 def hear_close(response: Any, handle: Handle) -> None:
-    """Tell the handle of a stream when the response under it is closed, which helpers do past the stream."""
-    _exchange(response, _CLOSED_FOR, weakref.ref(handle), reading=False)
+    """Tell the handle of a stream when the response under it is closed, which helpers do past the stream.
+
+    Its clock is told of every read from the transport.
+    """
+    _exchange(response, _UNDER, weakref.ref(handle), reading=False)
 
 
 def is_read(response: Any) -> bool:
@@ -66,6 +69,9 @@ def _subclass(cls: Any, reading: bool) -> type:
             for what in ("bytes", "raw"):
                 members[f"iter_{what}"] = _pieces(getattr(cls, f"iter_{what}"))
                 members[f"aiter_{what}"] = _apieces(getattr(cls, f"aiter_{what}"))
+        else:
+            members["iter_raw"] = _reads(cls.iter_raw)
+            members["aiter_raw"] = _areads(cls.aiter_raw)
         exchanged = type(cls)(cls.__name__, (cls,), members)
         _subclasses[cls, reading] = exchanged
     return _subclasses[cls, reading]
@@ -95,11 +101,54 @@ def _apieces(plain: Callable[..., AsyncIterator[bytes]]) -> Callable[..., AsyncI
     return pieces
 
 
+def _noted_in(response: Any) -> "tuple[list[int], Callable[[], int]] | None":
+    """Where reads from the transport are noted, and the clock for it; None if nobody wants to know."""
+    under = response.__dict__.get(_UNDER)
+    handle: Handle | None = None if under is None else under()
+    if handle is None or handle.clock is None:
+        return None
+    reads = handle.clock.reads = []
+    return reads, handle.now_ns
+
+
+def _reads(plain: Callable[..., Iterator[bytes]]) -> Callable[..., Iterator[bytes]]:
+    def noted(iterator: Iterator[bytes], reads: list[int], now_ns: Callable[[], int]) -> Iterator[bytes]:
+        began_ns = now_ns()
+        for piece in iterator:
+            reads += (began_ns, now_ns())
+            yield piece
+            began_ns = now_ns()
+
+    def iter_raw(self: Any, *args: Any, **kwargs: Any) -> Iterator[bytes]:
+        place, iterator = _noted_in(self), plain(self, *args, **kwargs)
+        return iterator if place is None else noted(iterator, *place)
+
+    return iter_raw
+
+
+def _areads(plain: Callable[..., AsyncIterator[bytes]]) -> Callable[..., AsyncIterator[bytes]]:
+    async def noted(iterator: Any, reads: list[int], now_ns: Callable[[], int]) -> AsyncIterator[bytes]:
+        try:
+            began_ns = now_ns()
+            async for piece in iterator:
+                reads += (began_ns, now_ns())
+                yield piece
+                began_ns = now_ns()
+        finally:
+            await iterator.aclose()
+
+    def aiter_raw(self: Any, *args: Any, **kwargs: Any) -> AsyncIterator[bytes]:
+        place, iterator = _noted_in(self), plain(self, *args, **kwargs)
+        return iterator if place is None else noted(iterator, *place)
+
+    return aiter_raw
+
+
 def _closing(response: Any, restore: Callable[[Any], None]) -> None:
     own = response.__dict__
     handle: Handle | None = own.pop(HANDLE, None)
-    if handle is None and _CLOSED_FOR in own:
-        handle = own.pop(_CLOSED_FOR)()
+    if handle is None and _UNDER in own:
+        handle = own.pop(_UNDER)()
     restore(response)
     if handle is not None:
         handle.closing()

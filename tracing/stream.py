@@ -21,6 +21,8 @@ TEXT_LIMIT = 8192
 READY_NS = 200_000
 """A chunk that comes within this time of being asked for was there already: nothing generates 5,000 chunks a second."""
 READY_US = READY_NS // 1000
+READY_PART = 50
+"""So is one that came within this part of the gap before it: else it would have come just then by chance."""
 ENDLESS_NS = 1 << 62
 NOTES: Final = 2 * BLOCK
 """So many times are noted before they are taken in."""
@@ -78,6 +80,7 @@ class StreamClock:
         "_quick",
         "_quiet_at",
         "_quiet_ns",
+        "_read_ns",
         "_reads_text",
         "_shared",
         "_stalled_ns",
@@ -93,6 +96,7 @@ class StreamClock:
         "notes",
         "patience_ns",
         "plain",
+        "reads",
         "reasoned",
         "summarised",
         "truncated",
@@ -115,6 +119,10 @@ class StreamClock:
         self.notes: list[int] = []
         """Of such chunks, when each was asked for and when it came, until they are taken in. A loop over many chunks
         may add to it itself, which is quicker, and calls `take_in` at `NOTES` of them."""
+        self.reads: list[int] | None = None
+        """When each read from the transport began and ended, until it is taken in; None where nobody notes that."""
+        self._read_ns: int | None = None
+        """How long reads took since the last token; None where there was none."""
         self._answer = AnswerFinder()
         self._counter = TextCounter(tokenizer) if tokenizer else None
         self._reads_text = True
@@ -176,13 +184,15 @@ class StreamClock:
 
     @property
     def coalesced(self) -> int:
-        """Gaps under `READY_NS`: both chunks came in one read."""
+        """Gaps of chunks that came in one read: nothing was read between them, or, where that is not known or the
+        second lay ready too, they are under `READY_NS`."""
         self.take_in()
         return self._coalesced
 
     @property
     def held(self) -> int:
-        """Other gaps whose chunk was there when asked for. They are the consumer's time, and bound the endpoint's."""
+        """Other gaps whose chunk was there when asked for: reading it took under `READY_NS`, or next to nothing of the
+        gap. They are the consumer's time, and bound the endpoint's."""
         self.take_in()
         return self._held
 
@@ -245,15 +255,12 @@ class StreamClock:
         gaps_us = [gap_ns // 1000 for gap_ns in map(sub, came, [self._last_ns, *came])]
         self._last_ns = came[-1]
         self._waited_ns += sum(came) - sum(asked)
-        if max(gaps_us) < READY_US:
+        if max(gaps_us) < READY_US and self.reads is None:
             self._coalesced += len(gaps_us)
         else:
             for gap_us, asked_ns, now_ns in zip(gaps_us, asked, came, strict=True):
-                if gap_us < READY_US:
-                    self._coalesced += 1
-                elif now_ns - asked_ns < READY_NS:
-                    self._held += 1
-                elif now_ns - asked_ns > self.patience_ns:
+                self._tell_apart(gap_us, asked_ns, now_ns)
+                if now_ns - asked_ns > self.patience_ns:
                     self._waited_long(now_ns - asked_ns, now_ns)
         self._gaps.add_all(gaps_us)
 
@@ -264,6 +271,8 @@ class StreamClock:
 
     def _pulled(self, chunk: object, asked_ns: int, now_ns: int) -> None:
         self.take_in()
+        if self.reads:
+            self._take_reads(now_ns)
         if self.pulled_ns is None:
             self.began_ns = now_ns
         else:
@@ -346,15 +355,36 @@ class StreamClock:
     def _token(self, asked_ns: int, now_ns: int) -> None:
         if self.first_ns is None:
             self.first_ns = now_ns
+            self._take_reads(now_ns)
+            self._read_ns = None
         else:
             self.take_in()
             gap_us = (now_ns - self._last_ns) // 1000
             self._gaps.add(gap_us)
-            if gap_us < READY_US:
-                self._coalesced += 1
-            elif now_ns - asked_ns < READY_NS:
-                self._held += 1
+            self._tell_apart(gap_us, asked_ns, now_ns)
         self._last_ns = now_ns
+
+    def _tell_apart(self, gap_us: int, asked_ns: int, now_ns: int) -> None:
+        """Count a gap whose chunk was there already."""
+        read_ns: int | None = now_ns - asked_ns
+        if self.reads is not None:
+            self._take_reads(now_ns)
+            read_ns, self._read_ns = self._read_ns, None
+        if read_ns is None or gap_us < READY_US:
+            self._coalesced += 1
+        elif read_ns < max(READY_NS, 1000 * gap_us // READY_PART):
+            self._held += 1
+
+    def _take_reads(self, now_ns: int) -> None:
+        """Add up the reads so far. None of them is kept."""
+        reads = self.reads or []
+        done = 0
+        for began_ns, ended_ns in zip(reads[::2], reads[1::2], strict=True):
+            if ended_ns > now_ns:
+                break
+            self._read_ns = (self._read_ns or 0) + ended_ns - began_ns
+            done += 2
+        del reads[:done]
 
     def finished(self) -> None:
         """No more chunks come."""

@@ -362,3 +362,13 @@ def test_text_beside_the_content_of_a_client_s_object_is_counted(as_openai: Any,
     data = [chunk("a"), chunk("b", reasoning_content="hm"), chunk("c")]
     clock = fed(*enumerate(as_openai(item) for item in data), tokenizer=len)
     assert clock.tokens() == (5, "tokenizer")
+
+
+def test_reads_from_the_transport_are_not_kept(chunk: Any) -> None:
+    clock = StreamClock()
+    clock.reads = []
+    for ms in range(1000):
+        clock.reads += (ms * MS, ms * MS + 1)
+        clock.pulled({"type": "unknown"} if ms % 2 else chunk("a"), ms * MS, ms * MS + 2)
+    assert clock.reads == []
+    assert (clock.coalesced, clock.held) == (0, 499)
