@@ -427,7 +427,11 @@ def test_a_chunk_that_refuses_a_look_reaches_the_application(recorded: Any, chun
 
 
 class Foreign:
-    """What another instrumentation puts in a method's place: it shows the code of what it wraps."""
+    """What another instrumentation puts in a method's place: it shows the class and code of what it wraps."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return type(self.wrapped)
 
     def __init__(self, wrapped: Any) -> None:
         self.__code__ = wrapped.__code__
