@@ -52,6 +52,25 @@ def test_calls_that_only_overlap_are_two(of: Any) -> None:
     assert len(of((OPENLLMETRY, 1.0, 3.0, KNOWN), (GENAI, 2.0, 4.0, KNOWN))) == 2
 
 
+LEFT = {"hopbudget.outcome": "closed_by_consumer", "hopbudget.ttft": 0.5, "gen_ai.request.stream": True}
+OURS = "hopbudget.tracing"
+
+
+def test_of_an_abandoned_response_the_other_source_says_nothing_and_is_the_same_call(of: Any) -> None:
+    (hop,) = of((OPENLLMETRY, 1.0, 3.0, {}), (OURS, 1.01, 1.6, LEFT))
+    assert (hop.start_s, hop.duration_s, hop.outcome) == (1.01, 0.59, "closed_by_consumer")
+
+
+def test_two_abandoned_at_once_are_two_hops(of: Any) -> None:
+    theirs, ours = (OPENLLMETRY, 1.0, 3.0, {}), (OURS, 1.01, 1.6, LEFT)
+    assert [hop.source for hop in of(theirs, theirs, ours, ours)] == ["OpenLLMetry + hopbudget"] * 2
+
+
+def test_a_call_that_began_long_before_an_abandoned_one_is_another(of: Any) -> None:
+    assert len(of((OPENLLMETRY, 1.0, 3.0, {}), (OURS, 1.5, 2.0, LEFT))) == 2
+    assert len(of((OPENLLMETRY, 1.0, 3.0, {}), (OURS, 1.01, 3.0, LEFT | {"hopbudget.outcome": "ok"}))) == 2
+
+
 def test_parallel_calls_of_one_source_stay_apart(of: Any) -> None:
     assert len(of((GENAI, 1.0, 3.0, KNOWN), (GENAI, 1.1, 2.9, KNOWN))) == 2
 

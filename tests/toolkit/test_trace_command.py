@@ -55,14 +55,16 @@ Trace = Callable[..., Traced]
 
 @pytest.fixture
 def trace(address: str, tmp_path: Path) -> Trace:
-    """Run a script, whose end is given, under `hopbudget trace` with these options and arguments."""
+    """Run a script, whose end is given, or a module under `hopbudget trace` with these options and arguments."""
 
-    def run(end: str, *options: str, arguments: tuple[str, ...] = (), **variables: str) -> Traced:
+    def run(
+        end: str, *options: str, module: str | None = None, arguments: tuple[str, ...] = (), **variables: str
+    ) -> Traced:
         script = tmp_path / "agent.py"
         script.write_text(AGENT + textwrap.dedent(end))
         done = subprocess.run(
             [sys.executable, "-m", "hopbudget", "trace", "--store", "s.duckdb", *options, "--", sys.executable,
-             "agent.py", *arguments],
+             *(["agent.py"] if module is None else ["-m", module]), *arguments],
             cwd=tmp_path, capture_output=True, text=True, check=False, timeout=180,
             env={**os.environ, "MODEL_URL": address, **variables},
         )  # fmt: skip
@@ -166,6 +168,47 @@ def test_a_function_of_a_module_can_be_the_trajectory(trace: Trace, tmp_path: Pa
     assert len(found.hops) == 2
 
 
+@pytest.mark.parametrize(
+    ("module", "named"),
+    [
+        ("agent", "agent:Agent.run"),
+        ("agent", "__main__:Agent.run"),
+        ("pkg.agent", "pkg.agent:Agent.run"),
+        ("pkg", "pkg:Agent.run"),
+        ("pkg", "pkg.__main__:Agent.run"),
+    ],
+)
+def test_a_function_of_a_module_that_is_run_can_be_the_trajectory(
+    trace: Trace, tmp_path: Path, module: str, named: str
+) -> None:
+    end = """
+    class Agent:
+        def run(self):
+            answer()
+
+    if __name__ == "__main__":
+        Agent().run()
+        print(sys.argv[1:], os.path.basename(sys.argv[0]), __package__, __spec__.name, os.path.basename(__file__))
+    """
+    script = AGENT + textwrap.dedent(end)
+    (tmp_path / "pkg").mkdir()
+    for name in ("__init__", "agent", "__main__"):
+        (tmp_path / "pkg" / f"{name}.py").write_text("" if name == "__init__" else script)
+    found = trace(end, "--trajectory", named, module=module, arguments=("-x",))
+    file = "__main__.py" if module == "pkg" else "agent.py"
+    package = module.partition(".")[0] if module != "agent" else ""
+    name = "pkg.__main__" if module == "pkg" else module
+    assert (found.code, found.out) == (0, f"['-x'] {file} {package} {name} {file}\n"), found.err
+    assert [(row["workload"], row["hop_count"]) for row in found.trajectories] == [("Agent.run", 2)]
+    assert "no trajectory" not in found.err
+
+
+def test_a_module_that_is_not_there_fails_as_ever(trace: Trace) -> None:
+    found = trace("", "--trajectory", "nowhere:main", module="nowhere")
+    assert found.code == 1
+    assert "No module named nowhere" in found.err
+
+
 def test_the_programs_own_tracer_provider_and_sitecustomize_are_used(trace: Trace, tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text("import sys; sys.mine = True\n")
@@ -201,6 +244,17 @@ def test_a_program_that_starts_recording_itself_goes_on_as_written(trace: Trace)
     assert [(row["workload"], row["hop_count"]) for row in found.trajectories] == [("mine", 2)]
 
 
+def test_a_program_that_names_another_store_stays_whole_in_the_one_that_was_asked_for(
+    trace: Trace, tmp_path: Path
+) -> None:
+    found = trace("answer()\nimport hopbudget as hb\nhb.init(store='other.duckdb', service='mine')\nanswer()")
+    assert [(row["complete"], row["hop_count"]) for row in found.trajectories] == [(True, 4)]
+    assert not list(tmp_path.glob("other*"))
+    said, summary = found.err.splitlines()
+    assert "and not into other.duckdb, which the program's init names" in said
+    assert summary.startswith("hopbudget: 1 trajectory, 4 hops recorded")
+
+
 def test_a_program_without_a_model_call_is_told_apart(trace: Trace) -> None:
     found = trace("pass")
     assert found.code == 0
@@ -213,6 +267,9 @@ def test_a_program_without_a_model_call_is_told_apart(trace: Trace) -> None:
         (["python", "agents/research.py", "x.py"], "research"),
         (["/usr/bin/python3.12", "-u", "-W", "error", "a.py"], "a"),
         (["python", "-m", "pkg.agent", "-x"], "pkg.agent"),
+        (["python", "-um", "pkg.agent"], "pkg.agent"),
+        (["python", "-mpkg.agent"], "pkg.agent"),
+        (["python"], "python"),
         (["uvicorn", "app:api"], "uvicorn"),
         (["python", "-c", "pass"], "pass"),
     ],
@@ -226,12 +283,24 @@ def test_a_run_is_named_by_its_script_or_command(command: list[str], name: str) 
     [
         (["python", "-u", "a.py", "a"], ["python", "-u", "-m", "hopbudget.recording.scripts", "a.py", "a"]),
         (["python", "b.py", "a.py"], ["python", "b.py", "a.py"]),
-        (["python", "-m", "a"], ["python", "-m", "a"]),
+        (["python", "-m", "a", "-x"], ["python", "-m", "hopbudget.recording.scripts", "-m", "a", "-x"]),
+        (
+            ["python", "-W", "error", "-um", "a"],
+            ["python", "-W", "error", "-u", "-m", "hopbudget.recording.scripts", "-m", "a"],
+        ),
+        (["python", "-m", "b", "a.py"], ["python", "-m", "b", "a.py"]),
+        (["python", "-c", "a"], ["python", "-c", "a"]),
         (["uvicorn", "a.py"], ["uvicorn", "a.py"]),
     ],
 )
-def test_only_a_function_of_the_script_itself_needs_help(command: list[str], expected: list[str]) -> None:
+def test_only_a_function_of_the_script_or_module_itself_needs_help(command: list[str], expected: list[str]) -> None:
     assert launching.with_trajectory(command, "a:main") == expected
+
+
+@pytest.mark.parametrize("named", ["pkg:main", "pkg.__main__:main", "__main__:main"])
+def test_a_package_is_run_by_its_main(named: str) -> None:
+    helped = ["python", "-m", "hopbudget.recording.scripts", "-m", "pkg"]
+    assert launching.with_trajectory(["python", "-m", "pkg"], named) == helped
 
 
 def test_the_decorator_is_put_where_the_function_is_defined() -> None:

@@ -89,6 +89,31 @@ def test_every_delta_of_a_response_carries_tokens(kind: str, answer: str, reason
     assert (reading.reasoning, reading.summary) == (reasoning, summary)
 
 
+@pytest.mark.parametrize("kind", ["function_call", "custom_tool_call", "mcp_call"])
+def test_the_name_of_a_tool_that_a_response_calls_is_its_calls_first_token(kind: str) -> None:
+    reading = response("response.output_item.added", item={"type": kind, "name": "search", "status": "in_progress"})
+    assert (reading.generated, reading.text, reading.answer) == (True, "search", "")
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "message", "role": "assistant", "name": "boss", "content": []},
+        {"type": "reasoning", "summary": []},
+        {"type": "web_search_call", "status": "in_progress"},
+        {"type": "function_call", "name": "", "arguments": ""},
+        None,
+    ],
+)
+def test_another_item_of_a_response_begins_without_a_token(item: Any) -> None:
+    assert not response("response.output_item.added", item=item).generated
+
+
+def test_a_tool_call_that_is_done_repeats_what_came() -> None:
+    item = {"type": "function_call", "name": "search", "arguments": "{}"}
+    assert not response("response.output_item.done", item=item).generated
+
+
 @pytest.mark.parametrize("kind", ["response.output_text.done", "response.content_part.added", "response.queued"])
 def test_other_events_of_a_response_carry_none(kind: str) -> None:
     assert not response(kind, text="all of it").generated

@@ -187,6 +187,19 @@ async def read_async(stream: Any, chunks: list[Any], *, fails: bool) -> None:
             chunks.append(chunk)
 
 
+def test_a_response_that_is_only_a_tool_call(real_time: Any, endpoint: str, client: openai.OpenAI) -> None:
+    asked: Any = {"model": "sim-small", "input": "Call it.", "extra_headers": {"x-hopbudget-row": "A11"}}
+    with hb.hop("answer"), hb.watch(client.responses.create(**asked, stream=True)) as stream:
+        events = list(stream)
+    found = real_time.attributes()
+    outcome, n, ended = (found[f"hopbudget.{name}"] for name in ("outcome", "output_tokens", "e2e"))
+    assert (outcome, n, "hopbudget.ttfa" in found) == ("ok", 10, False)
+    assert len(decode(found["hopbudget.itl"]).us) == 9
+    assert found["hopbudget.tpot"] == pytest.approx((ended - found["hopbudget.ttft"]) / 9)
+    first: Any = events[0]
+    check_against_the_endpoint(found, first.response.id, endpoint)
+
+
 def test_the_users_tokenizer_counts_where_usage_is_not_stated(real_time: Any, client: openai.OpenAI) -> None:
     scope.setup.tokenizer = lambda text: 50 if text.startswith("Ten" * 5) else 0
     with hb.hop("answer"), hb.watch(client.chat.completions.create(**request("A9"))) as stream:

@@ -4,6 +4,7 @@ The program's TracerProvider is its own. Until it sets one, recording has a priv
 """
 
 import functools
+import logging
 import os
 import sys
 from pathlib import Path
@@ -36,8 +37,10 @@ def begin() -> None:
 def _begin(variables: Any) -> None:
     if STORE not in variables:
         return
-    local.begin_private(Path(variables[STORE]), variables.get("OTEL_SERVICE_NAME") or variables.get(NAME))
+    store = Path(variables[STORE]).absolute()
+    local.begin_private(store, variables.get("OTEL_SERVICE_NAME") or variables.get(NAME))
     _follow_provider()
+    _stay_with(store)
     home.settle(variables)
     instrument()
     named = variables.get(TRAJECTORY)
@@ -54,6 +57,24 @@ def wrap(module: ModuleType, path: str) -> None:
         owner = getattr(owner, holder)
     plain = vars(owner)[name]
     setattr(owner, name, trajectory(path)(plain))
+
+
+def _stay_with(kept: Path) -> None:
+    """Record on into this store where the program names another: the run's root and its other processes are here."""
+    plain = local.init
+
+    @functools.wraps(plain)
+    def init(store: str | os.PathLike[str] = kept, **settings: Any) -> None:
+        if Path(store).absolute() != kept:
+            logging.getLogger("hopbudget").warning(
+                "recorded into %s, as hopbudget trace was told, and not into %s, which the program's init names",
+                kept,
+                store,
+            )
+        plain(kept, **settings)
+
+    ours: Any = init
+    local.init = ours
 
 
 def _follow_provider() -> None:

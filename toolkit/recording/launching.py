@@ -92,35 +92,48 @@ def environment(base: Mapping[str, str], name: str, store: Path, trajectory: str
 
 def name_of(command: Sequence[str]) -> str:
     """What a run of the command is called: its script's or module's name, else the command's."""
-    words = iter(command[1:])
-    if Path(command[0]).name.startswith("python"):
-        for word in words:
-            if word == "-m":
-                return next(words, "-m")
-            if word in {"-W", "-X"}:
-                next(words, None)
-            elif not word.startswith("-"):
-                return Path(word).stem
-    return Path(command[0]).stem
+    what = _python(command)[1]
+    if not what:
+        return Path(command[0]).stem
+    if what[0] == "-m":
+        return what[-1] if len(what) == 1 else what[1]
+    return Path(what[min(what[0] == "-c", len(what) - 1)]).stem
 
 
 def with_trajectory(command: Sequence[str], trajectory: str) -> list[str]:
-    """The command, run by `hopbudget.recording.scripts` if the function is in the very script that it names.
+    """The command, run by `hopbudget.recording.scripts` if the function is in the very script or module that it names.
 
-    A script is no module that could be waited for: it is `__main__`, and runs at once.
+    What is run so is no module that could be waited for: it is `__main__`, and runs at once.
     """
     module = trajectory.partition(":")[0]
-    program = list(command)
-    if not Path(program[0]).name.startswith("python"):
-        return program
-    for at, word in enumerate(program[1:], start=1):
-        if word in {"-m", "-c"}:
-            break
-        if word.endswith(".py") and not word.startswith("-"):
-            if module in {Path(word).stem, "__main__"}:
-                program[at:at] = ["-m", "hopbudget.recording.scripts"]
-            break
-    return program
+    python, what = _python(command)
+    names: set[str] = set()
+    if len(what) > 1 and what[0] == "-m":
+        names = {what[1], f"{what[1]}.__main__", "__main__"}
+    elif what and what[0].endswith(".py"):
+        names = {Path(what[0]).stem, "__main__"}
+    return [*python, "-m", "hopbudget.recording.scripts", *what] if module in names else list(command)
+
+
+def _python(command: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Python with its own options, and what it runs, with arguments: a script, `-m` and a module, or `-c` and code.
+
+    Of a command that is not Python the second is empty.
+    """
+    words = list(command)
+    if not Path(words[0]).name.startswith("python"):
+        return words, []
+    at = 1
+    while at < len(words) and words[at].startswith("-"):
+        word = words[at]
+        # One word may hold several options: `-um pkg` is `-u -m pkg`, and `-mpkg` is `-m pkg`.
+        took = None if word.startswith("--") else next((i for i, letter in enumerate(word) if letter in "mcWX"), None)
+        if took is not None and word[took] in "mc":
+            flags, value = word[:took], word[took + 1 :]
+            before = [*words[:at], *([flags] if flags != "-" else [])]
+            return before, [f"-{word[took]}", *([value] if value else []), *words[at + 1 :]]
+        at += 2 if took == len(word) - 1 or word == "--check-hash-based-pycs" else 1
+    return words[:at], words[at:]
 
 
 def summary(store: Path, since_s: float) -> str:

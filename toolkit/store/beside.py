@@ -10,6 +10,7 @@ from typing import Final
 from hopbudget.store.dialects import Kind
 from hopbudget.store.tree import Node
 from hopbudget.store.values import count, text
+from hopbudget.tracing import vocabulary as v
 
 _RESPONSE: Final = "gen_ai.response.id"
 _SHORTEST_ID: Final = 8
@@ -28,7 +29,7 @@ def nest(siblings: Sequence[Node]) -> Sequence[Node]:
             kept.append(node)
             continue
         calls = [call for call in calls if call.span.end_ns > node.span.start_ns]
-        around = next((call for call in calls if _is_same_call(call, node)), None)
+        around = next((call for call in calls if _is_same_call(call, node) or _is_abandoned(call, node)), None)
         if around is None:
             calls.append(node)
             kept.append(node)
@@ -57,6 +58,22 @@ def _is_same_call(around: Node, node: Node) -> bool:
         return ids[0] == ids[1] and len(ids[0]) >= _SHORTEST_ID
     mine, other = _tokens(around), _tokens(node)
     return mine == other and None not in mine
+
+
+def _is_abandoned(around: Node, node: Node) -> bool:
+    """Whether `around` is of the stream that `node` of ours saw its consumer leave, and so could not say what came."""
+    mine, theirs = node.span, around.span
+    return (
+        node.shape.measured
+        and mine.attributes.get(v.OUTCOME) == "closed_by_consumer"
+        and around.shape.source != node.shape.source
+        and mine.start_ns - theirs.start_ns <= _EPS_NS
+        and mine.end_ns <= theirs.end_ns + _EPS_NS
+        and mine.attributes.get(v.REQUEST_MODEL) == theirs.attributes.get(v.REQUEST_MODEL)
+        and text(theirs.attributes, _RESPONSE) is None
+        and _tokens(around) == (None, None)
+        and not any(inner.shape.measured for inner in around.children)
+    )
 
 
 def _tokens(node: Node) -> tuple[int | None, int | None]:

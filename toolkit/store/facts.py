@@ -58,9 +58,10 @@ def of_traces(traces: Iterable[Sequence[Span]], settles: Mapping[str, int] = _SE
 
 
 def _add(found: Tree, facts: Facts, settles_at: int | None) -> None:
-    start, end = found.start_ns, found.end_ns
     sorted_out = _sort(found)
-    row = _trajectory_row(found, sorted_out)
+    timed = _timed_alone(found, sorted_out)
+    start, end = timed or (found.start_ns, found.end_ns)
+    row = _trajectory_row(found, sorted_out, start)
     hop_rows = [
         hops.hop_row(node, row, shapes.hop_name(node.span.attributes, node.shape, stage))
         for node, stage in sorted_out.hops
@@ -83,7 +84,7 @@ def _add(found: Tree, facts: Facts, settles_at: int | None) -> None:
     row.model_s = (covered - paused) / NS
     row.hop_count = len(hop_rows)
     row.answer_start_s = _answer_start(hop_rows, pauses, start)
-    row.outcome = (outcomes.of_root(found.root.span) if found.root else None) or _last_outcome(hop_rows)
+    row.outcome = (outcomes.of_root(found.root.span) if found.root and not timed else None) or _last_outcome(hop_rows)
     # A stream that was handed on may be ended after its trajectory was written.
     row.intervened = row.intervened or any(hop.outcome in _BY_US for hop in hop_rows)
     facts.trajectories.append(row)
@@ -97,7 +98,15 @@ def _add(found: Tree, facts: Facts, settles_at: int | None) -> None:
     facts.works.extend(work_rows)
 
 
-def _trajectory_row(found: Tree, sorted_out: _Sorted) -> TrajectoryRow:
+def _timed_alone(found: Tree, sorted_out: _Sorted) -> Interval | None:
+    """When a trajectory began and ended that is one call alone, which ours timed within somebody else's span."""
+    root = found.root
+    if root is None or root.kind is not Kind.HOP or len(sorted_out.hops) > 1 or sorted_out.works or sorted_out.pauses:
+        return None
+    return hops.extent(root)
+
+
+def _trajectory_row(found: Tree, sorted_out: _Sorted, started_at: int) -> TrajectoryRow:
     """The row with what the root says; its times and outcome are filled in when the hops are known."""
     first = found.root or found.tops[0]
     said = roots.said(first.span, first.shape, is_root=found.root is not None)
@@ -108,7 +117,7 @@ def _trajectory_row(found: Tree, sorted_out: _Sorted) -> TrajectoryRow:
         run=said.run,
         session=said.session or _session(node for node, _ in sorted_out.hops),
         service=said.service,
-        started_at=found.start_ns,
+        started_at=started_at,
         duration_s=0.0,
         hop_count=0,
         model_s=0.0,

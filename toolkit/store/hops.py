@@ -54,7 +54,9 @@ def hop_row(node: Node, trajectory: TrajectoryRow, name: str) -> HopRow:
     span, shape = node.span, node.shape
     attributes = span.attributes
     call = _call(node) if node.children else None
-    teller = _teller(node, call.models) if call else node
+    own = _timed(node, call.models) if call else []
+    start_ns, end_ns = _extent(node, own)
+    teller = max(own, key=_end, default=node)
     outcome = outcomes.of_span(teller.span, teller.shape)
     row = HopRow(
         trace_id=span.trace_id,
@@ -65,9 +67,9 @@ def hop_row(node: Node, trajectory: TrajectoryRow, name: str) -> HopRow:
         session=trajectory.session,
         hop=name,
         model=text(attributes, shape.model),
-        started_at=span.start_ns,
-        start_s=(span.start_ns - trajectory.started_at) / NS,
-        duration_s=(span.end_ns - span.start_ns) / NS,
+        started_at=start_ns,
+        start_s=(start_ns - trajectory.started_at) / NS,
+        duration_s=(end_ns - start_ns) / NS,
         input_tokens=count(attributes, shape.input_tokens),
         cached_tokens=count(attributes, shape.cached_tokens) if shape.cached_tokens else None,
         output_tokens=count(attributes, shape.output_tokens),
@@ -81,9 +83,8 @@ def hop_row(node: Node, trajectory: TrajectoryRow, name: str) -> HopRow:
     if call:
         attributes = _fill_from_inner(row, call.models)
     row.output_tokens_source = None if row.output_tokens is None else "usage"
-    if shape.measured:
+    if shape.measured or own:
         _begin_at_issue(row, attributes)
-    if shape.measured or (call and any(model.shape.measured for model in call.models)):
         _measured(row, attributes)
     elif call:
         _derived(row, call.models)
@@ -231,11 +232,27 @@ def _add_gaps(row: HopRow, value: Value | None) -> None:
         row.itl_censored = decoded.censored
 
 
-def _teller(node: Node, models: list[Node]) -> Node:
-    """The span that says how the call came out: capture of ours, where it is nested in somebody else's span."""
-    if node.shape.measured:
-        return node
-    return max((inner for inner in models if inner.shape.measured), key=lambda n: n.span.end_ns, default=node)
+def extent(node: Node) -> tuple[int, int] | None:
+    """From when to when a call lasted that capture of ours timed within somebody else's span; None for any other."""
+    own = _timed(node, _call(node).models) if node.children else []
+    return _extent(node, own) if own else None
+
+
+def _timed(node: Node, models: Sequence[Node]) -> list[Node]:
+    """The spans that say when a call began and how it came out: those of ours, nested in somebody else's.
+
+    Another instrumentation may end its span of an abandoned stream when that is collected.
+    """
+    return [] if node.shape.measured else [inner for inner in models if inner.shape.measured]
+
+
+def _extent(node: Node, own: Sequence[Node]) -> tuple[int, int]:
+    spans = [inner.span for inner in own or (node,)]
+    return min(span.start_ns for span in spans), max(span.end_ns for span in spans)
+
+
+def _end(node: Node) -> int:
+    return node.span.end_ns
 
 
 def _call(node: Node) -> _Call:
