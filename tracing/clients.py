@@ -10,7 +10,7 @@ import inspect
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +22,7 @@ from hopbudget.tracing.include_usage import asked_for, asking, send, send_async
 from hopbudget.tracing.limits_errors import DeadlineExceeded
 from hopbudget.tracing.limits_sockets import lower, sleeps_ours
 from hopbudget.tracing.limits_steps import entered, left, over
+from hopbudget.tracing.patches import Patch, goes_past, patch, patch_around, undo_all
 from hopbudget.tracing.propagate import add_headers
 from hopbudget.tracing.readers import CHAT, COMPLETIONS, MESSAGES, RESPONSES
 from hopbudget.tracing.reading import Format, get, word
@@ -37,6 +38,14 @@ class Route(NamedTuple):
     path: str
     operation: str
     format: Format
+
+
+class _Posted(NamedTuple):
+    """What a request's options say, before the client has made them."""
+
+    method: str
+    url: Any
+    json_data: Any
 
 
 ROUTES: Final = (
@@ -101,8 +110,7 @@ def uninstrument() -> None:
     with _lock:
         _State.recorded = _State.include_usage = False
         _hooks.remove()
-        while _patches:
-            _patches.pop().undo()
+        undo_all()
 
 
 def is_instrumented() -> bool:
@@ -120,51 +128,31 @@ class _State:
 # Wrapping ----------------------------------------------------------------------------------------------------------
 
 
-class _Patch:
-    """One exchanged function; `undo` puts the original back, unless somebody else has wrapped ours since."""
-
-    def __init__(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-        self.owner = owner
-        self.name = name
-        self.original = vars(owner)[name]
-        self.ours = make(self.original)
-        self.ours._hopbudget_active = True
-        setattr(owner, name, self.ours)
-
-    def undo(self) -> None:
-        self.ours._hopbudget_active = False
-        if vars(self.owner).get(self.name) is self.ours:
-            setattr(self.owner, self.name, self.original)
-
-
 _lock: Final = threading.RLock()
 _hooks: Final = Hooks()
-_patches: Final[list[_Patch]] = []
-
-
-def _patch(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-    if name in vars(owner):
-        _patches.append(_Patch(owner, name, make))
 
 
 def _apply_stainless(module: ModuleType) -> None:
     for cls in (module.SyncAPIClient, module.AsyncAPIClient):
-        _patch(cls, "request", _request)
-        _patch(cls, "_sleep_for_retry", _sleep)
-    _patch(module.BaseClient, "_build_request", _build)
+        patch(cls, "_sleep_for_retry", _sleep)
+        requests = patch(cls, "request", _request)
+        if requests is not None:
+            patch_around(requests, _request)
+            patch(cls, "post", functools.partial(_method, requests=requests))
+    patch(module.BaseClient, "_build_request", _build)
 
 
 def _apply_functions(module: ModuleType) -> None:
     for name, format in FUNCTIONS[module.__name__]:
         for owner in (module, sys.modules.get(f"{module.__name__}.main")):
             if owner is not None:
-                _patch(owner, name, functools.partial(_function, format=format))
+                patch(owner, name, functools.partial(_function, format=format))
 
 
 def _apply_handlers(module: ModuleType) -> None:
     for name in HANDLERS[module.__name__]:
         if hasattr(module, name):
-            _patch(getattr(module, name), "post", _post)
+            patch(getattr(module, name), "post", _post)
 
 
 _APPLY: Final[dict[str, Callable[[ModuleType], None]]] = {
@@ -215,6 +203,30 @@ def _request(plain: Any) -> Any:
                 request, stream, send_async, plain, asked, client, cast_to, options, *args, **kwargs
             )
         return await _run_async(request, stream, plain, client, cast_to, options, *args, **kwargs)
+
+    return _wrapper(plain, call, call_async)
+
+
+def _method(plain: Any, requests: Patch) -> Any:
+    """A client's `post`, where somebody has wrapped that one client's requests and goes past ours."""
+
+    def begin(client: Any, path: Any, kwargs: Mapping[str, Any]) -> Request | None:
+        own = vars(client).get(requests.name)
+        if own is None or not goes_past(own, requests):
+            return None
+        return _begin(client, _Posted("post", path, kwargs.get("body")), bool(kwargs.get("stream")))
+
+    def call(client: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
+        request = begin(client, path, kwargs)
+        if request is None:
+            return plain(client, path, *args, **kwargs)
+        return _run(request, bool(kwargs.get("stream")), plain, client, path, *args, **kwargs)
+
+    async def call_async(client: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
+        request = begin(client, path, kwargs)
+        if request is None:
+            return await plain(client, path, *args, **kwargs)
+        return await _run_async(request, bool(kwargs.get("stream")), plain, client, path, *args, **kwargs)
 
     return _wrapper(plain, call, call_async)
 

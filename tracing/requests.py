@@ -1,19 +1,23 @@
 """One request of an instrumented client: the call of the hop around it, or a hop by itself."""
 
 from collections.abc import Callable, Mapping
+from types import AsyncGeneratorType, GeneratorType
 from typing import Any, Final
 
-from opentelemetry.context import Context, get_current, set_value
+from opentelemetry.context import Context, attach, get_current, set_value
 from opentelemetry.trace import Tracer, set_span_in_context
 
 from hopbudget.tracing import scope
 from hopbudget.tracing import vocabulary as v
 from hopbudget.tracing.bodies import follow_body, hear_close, is_read
+from hopbudget.tracing.drive import driver, driver_async
 from hopbudget.tracing.follow import follow, is_stream
+from hopbudget.tracing.handle import Handle
 from hopbudget.tracing.hops import HopBlock, guarded_hop, open_hop
 from hopbudget.tracing.limits_guard import guard_for
 from hopbudget.tracing.limits_sockets import bound
 from hopbudget.tracing.limits_waits import RequestWait
+from hopbudget.tracing.look_alike import look_alike
 from hopbudget.tracing.objects import HANDLE
 from hopbudget.tracing.outcomes import of_exception
 from hopbudget.tracing.reading import Format, Reading
@@ -21,23 +25,33 @@ from hopbudget.tracing.visits import BodyCall, Call, Visit, read_body
 
 _REQUEST: Final = "hopbudget-request"
 """Key, in OpenTelemetry's context, of the request that is being made."""
+_READ: Final = "hopbudget-read-request"
+"""Key, in OpenTelemetry's context, of the request whose stream is being asked for its first chunk."""
+_UNREAD: Final = "_hopbudget_unread"
+_subclasses: Final[dict[type, type]] = {}
 
 
 class Request:
     """A request from its issue to its answer. What comes back is followed, and stays what it is.
 
     A library of libraries (`outer`) may make its request through another client that is instrumented too; then the
-    inner request is the one that counts, and takes over the outer's visit.
+    inner request is the one that counts, and takes over the outer's visit. It may do so only once its stream is read.
     """
 
-    __slots__ = ("context", "format", "hides", "hop", "own", "slept_ns", "taken", "visit", "wait")
+    __slots__ = ("call", "context", "format", "hides", "hop", "outer", "own", "slept_ns", "taken", "visit", "wait")
 
-    def __init__(self, hop: HopBlock, visit: Visit, format: Format, *, own: bool, stream: bool) -> None:
+    def __init__(
+        self, hop: HopBlock, visit: Visit, format: Format, *, own: bool, stream: bool, outer: bool, late: bool
+    ) -> None:
+        """`late`: it is made in the context of somebody who reads a stream, not in that of its own call."""
         self.hop = hop
         self.visit = visit
         self.format = format
         self.own = own
+        self.outer = outer
         self.taken = False
+        self.call: Call | None = None
+        """What follows the stream that came back."""
         self.slept_ns = 0
         self.hides: Callable[[object], bool] | None = None
         """Tells the chunks of its answer that the application did not ask for."""
@@ -45,7 +59,7 @@ class Request:
         self.wait = RequestWait(guard, visit, streams=stream) if guard is not None and guard.enforced else None
         """In which the limits on the request are held."""
         context = set_value(_REQUEST, self, get_current())
-        if own or visit.span is not hop.span:
+        if own or visit.span is not hop.span or late:
             context = set_span_in_context(visit.span, context)
         self.context: Context = set_value(scope.PLACE, hop, context)
 
@@ -62,6 +76,28 @@ class Request:
     def again(self) -> None:
         """The next attempt begins."""
         self.visit.again(self.hop.now_ns())
+
+    # Made through another client -------------------------------------------------------------------------------
+
+    @property
+    def unsent(self) -> bool:
+        """Whether nothing is known to have been sent for the stream that came back."""
+        call, visit = self.call, self.visit
+        return call is not None and visit.clock is call.clock and visit.outcome is None and call.clock.pulled_ns is None
+
+    def taken_over(self) -> None:
+        """Another client makes the request. If only now that the stream is read, the visit begins now."""
+        self.taken = True
+        call, self.call = self.call, None
+        if call is None:
+            return
+        visit = self.visit
+        visit.clock = None
+        visit.attempt_ns = self.hop.now_ns()
+        if visit.attempts == 1:
+            visit.started_ns = visit.attempt_ns
+        if call.wait is not None:
+            call.wait.leave()
 
     # The end ---------------------------------------------------------------------------------------------------
 
@@ -97,18 +133,23 @@ class Request:
         return result
 
     def _follow_stream(self, stream: Any) -> Any:
-        call = self._stream_call()
-        followed = follow(stream, call)
+        call = self._stream_call(Call)
+        inner = _behind(stream)
+        if self.outer:
+            self.call = call
+            followed = _follow_unread(inner, call, self)
+        else:
+            followed = follow(inner, call)
         own = getattr(followed, "__dict__", {})
         self._bound(call, own.get("response"))
         if HANDLE in own:
             own[HANDLE].hides = self.hides
             if "response" in own:
                 hear_close(own["response"], own[HANDLE])
-        return followed
+        return stream if followed is inner else followed
 
-    def _stream_call(self) -> Call:
-        call = Call(self.hop, self.visit, whole=True, format=self.format)
+    def _stream_call(self, kind: type[Call]) -> Call:
+        call = kind(self.hop, self.visit, whole=True, format=self.format)
         self.visit.streamed = True
         self.hop.follow_call(call)
         return call
@@ -118,7 +159,7 @@ class Request:
             self._settle(read_body(response.content, self.format))
             return
         if stream:
-            call = self._stream_call()
+            call = self._stream_call(_BytesCall)
         else:
             call = BodyCall(self.hop, self.visit, format=self.format)
             self.hop.follow_call(call)
@@ -138,6 +179,31 @@ class Request:
         self.hop.call_settled(self.visit)
 
 
+def _behind(stream: Any) -> Any:
+    """The stream that another instrumentation's proxy stands for, and pulls from; else the stream itself."""
+    for _ in range(8):
+        inner = getattr(stream, "__wrapped__", None)
+        if stream.__class__ is type(stream) or not is_stream(inner) or not hasattr(inner, "__dict__"):
+            break
+        stream = inner
+    return stream
+
+
+class _BytesCall(Call):
+    """Follows a stream by its bytes: whoever reads them closes them at the provider's error, and raises it above."""
+
+    __slots__ = ()
+
+    def ended(self, exc: BaseException | None, by_consumer: bool) -> None:
+        """The stream ended."""
+        if by_consumer and exc is None:
+            self.clock.finished()
+            if self.clock.error is not None and self.visit.clock is self.clock and self.visit.outcome is None:
+                self.visit.settle("failed", self.clock.error, self.observed_ns)
+                self._settled()
+        super().ended(exc, by_consumer)
+
+
 def begin_request(
     facts: Mapping[str, Any], format: Format, *, stream: bool, outer: bool = False, recorded: bool = True
 ) -> Request | None:
@@ -154,7 +220,11 @@ def begin_request(
         if outer or around.taken or around.visit.clock is not None:
             return None
     else:
-        around = None
+        around = _read_request()
+        if around is not None:
+            if outer:
+                return None
+            hop = around.hop
     own = hop is None
     if hop is None:
         found = _own_hop(tracer, facts) if recorded else None
@@ -165,13 +235,14 @@ def begin_request(
         if own:
             hop.left(None)
         return None
+    late = around is not None and around.call is not None
     if around is None:
         visit = hop.issue({} if own else facts)
     else:
-        around.taken = True
+        around.taken_over()
         visit = around.visit
         visit.span.set_attributes({key: value for key, value in facts.items() if key != v.OPERATION})
-    return Request(hop, visit, format, own=own, stream=stream)
+    return Request(hop, visit, format, own=own, stream=stream, outer=outer, late=late)
 
 
 def _own_hop(tracer: Tracer | None, facts: Mapping[str, Any]) -> HopBlock | None:
@@ -186,3 +257,71 @@ def current_request() -> Request | None:
     """The request that is being made right here."""
     request = get_current().get(_REQUEST)
     return request if isinstance(request, Request) else None
+
+
+# Streams that send their request when they are read ------------------------------------------------------------------
+
+
+def _read_request() -> Request | None:
+    """The request whose stream is being asked for its first chunk right here, and which was not seen to be sent."""
+    request = get_current().get(_READ)
+    return request if isinstance(request, Request) and request.unsent else None
+
+
+def _follow_unread(stream: Any, call: Call, request: Request) -> Any:
+    """As `follow`; what is sent while the stream gets its first chunk is known to be sent for this request."""
+    if isinstance(stream, GeneratorType):
+        handle = Handle(call)
+        return driver(lambda: (stream, handle, _reading(request)))()
+    if isinstance(stream, AsyncGeneratorType):
+        handle = Handle(call)
+        return driver_async(lambda: (stream, handle, _reading(request)))()
+    cls: type = type(stream)
+    try:
+        if cls not in _subclasses:
+            _subclasses[cls] = look_alike(cls, {"__next__": _first, "__anext__": _first_async})
+        stream.__dict__[_UNREAD] = request
+        stream.__class__ = _subclasses[cls]
+    except (TypeError, AttributeError):
+        getattr(stream, "__dict__", {}).pop(_UNREAD, None)  # what it sends is a call by itself
+    return follow(stream, call)
+
+
+def _reading(request: Request) -> Context:
+    return set_value(_READ, request, get_current())
+
+
+def _first(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def __next__(self: Any) -> Any:  # noqa: N807
+        request = self.__dict__.pop(_UNREAD, None)
+        if request is None:
+            return plain(self)
+        outside = get_current()
+        attach(_reading(request))
+        try:
+            return plain(self)
+        finally:
+            attach(outside)
+
+    return __next__
+
+
+def _first_async(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    async def __anext__(self: Any) -> Any:  # noqa: N807
+        request = self.__dict__.pop(_UNREAD, None)
+        if request is None:
+            return await plain(self)
+        outside = get_current()
+        inside = _reading(request)
+        attach(inside)
+        try:
+            item = await plain(self)
+        except BaseException as exc:
+            # A coroutine collected while it waits is closed in somebody else's context.
+            if not isinstance(exc, GeneratorExit) or get_current() is inside:
+                attach(outside)
+            raise
+        attach(outside)
+        return item
+
+    return __anext__

@@ -1,8 +1,10 @@
 """A library of libraries: wrapped at its functions, whether its request goes through a client of ours or its own."""
 
+import gc
 import sys
 from collections.abc import Iterator
-from types import ModuleType
+from contextlib import nullcontext
+from types import GeneratorType, ModuleType
 from typing import Any
 
 import pytest
@@ -96,6 +98,152 @@ def test_its_failure_is_one_failed_hop_with_the_clients_attempts(
         library.completion("openai/m", MESSAGES)
     assert recorded.tree() == "chat m 0-4000 failed InternalServerError"
     assert recorded.attributes()["hopbudget.attempts"] == 3
+
+
+FAILURE = (650, b'data: {"error": {"type": "server_error", "message": "gone"}}\n\n')
+
+
+@pytest.mark.parametrize("in_hop", [False, True])
+def test_an_error_inside_the_stream_is_a_failure_though_its_reader_closes_the_response(
+    in_hop: bool, recorded: Any, library: Any, wire: Any, scripts: Any
+) -> None:
+    wire.streams(*[piece for piece in scripts["chat"] if piece[0] <= 640], FAILURE)
+    with pytest.raises(openai.APIError), hb.hop("answer") if in_hop else nullcontext():
+        list(library.completion("openai/m", MESSAGES, stream=True))
+    found = recorded.attributes()
+    assert recorded.tree() == "chat m 0-650 failed server_error"
+    assert (found["hopbudget.ttft"], found["hopbudget.output_tokens"]) == (pytest.approx(0.6), 3)
+
+
+async def test_the_same_where_it_is_awaited(
+    recorded: Any, instrumented: None, openai_async: Any, wire: Any, scripts: Any, arguments: Any
+) -> None:
+    wire.streams(*scripts["chat"][:3], FAILURE)
+    raw = await openai_async.chat.completions.with_raw_response.create(**arguments["chat"], stream=True)
+    with pytest.raises(openai.APIError):
+        async for _ in raw.parse():
+            pass
+    assert recorded.tree() == "chat m 0-650 failed server_error"
+
+
+# A stream that sends its request when it is read --------------------------------------------------------------------
+
+
+class Unsent:
+    """A stand-in for litellm's stream of text completions."""
+
+    def __init__(self, chunks: Any) -> None:
+        self.chunks = chunks
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self.chunks)
+
+    def __aiter__(self) -> Any:
+        return self
+
+    async def __anext__(self) -> Any:
+        return await anext(self.chunks)
+
+
+@pytest.fixture(params=["stream", "generator"])
+def late(request: Any, library: Any, openai_client: Any, openai_async: Any) -> Any:
+    """The stand-in for litellm, whose text completions send nothing before they are read."""
+    made = Unsent if request.param == "stream" else lambda chunks: chunks
+
+    def text_completion(model: str, prompt: str, **more: Any) -> Any:
+        def chunks() -> Iterator[Any]:
+            yield from openai_client.completions.with_raw_response.create(model="m", prompt=prompt, stream=True).parse()
+
+        return made(chunks())
+
+    async def atext_completion(model: str, prompt: str, **more: Any) -> Any:
+        async def chunks() -> Any:
+            raw = await openai_async.completions.with_raw_response.create(model="m", prompt=prompt, stream=True)
+            async for chunk in raw.parse():
+                yield chunk
+
+        return made(chunks())
+
+    hb.uninstrument()
+    library.text_completion, library.atext_completion = text_completion, atext_completion
+    hb.instrument()
+    return library
+
+
+LATE = {"model": "text-completion-openai/m", "prompt": "hi", "stream": True}
+
+
+def told(recorded: Any) -> tuple[Any, ...]:
+    found = recorded.attributes()
+    return tuple(found.get(f"hopbudget.{key}") for key in ("ttft", "issued", "output_tokens", "output_tokens.source"))
+
+
+@pytest.mark.parametrize("in_hop", [False, True])
+def test_the_request_it_sends_is_its_own_and_is_timed_from_there(
+    in_hop: bool, recorded: Any, late: Any, time: Any, wire: Any, scripts: Any
+) -> None:
+    wire.streams(*[(ms + 1_000, item) for ms, item in scripts["completions"]], at=1_010)
+    with hb.hop("named") if in_hop else nullcontext():
+        stream = late.text_completion(**LATE)
+        assert isinstance(stream, (Unsent, GeneratorType))
+        time.to(1_000)
+        assert len(list(stream)) == 5
+    assert recorded.tree() == "text_completion m 0-1643 ok"
+    assert told(recorded) == (pytest.approx(0.6), pytest.approx(1.0), 3, "usage")
+
+
+@pytest.mark.parametrize("in_hop", [False, True])
+async def test_the_same_of_an_async_one(
+    in_hop: bool, recorded: Any, late: Any, time: Any, wire: Any, scripts: Any
+) -> None:
+    wire.streams(*[(ms + 1_000, item) for ms, item in scripts["completions"]], at=1_010)
+    with hb.hop("named") if in_hop else nullcontext():
+        stream = await late.atext_completion(**LATE)
+        time.to(1_000)
+        assert len([chunk async for chunk in stream]) == 5
+    assert recorded.tree() == "text_completion m 0-1643 ok"
+    assert told(recorded) == (pytest.approx(0.6), pytest.approx(1.0), 3, "usage")
+
+
+def test_the_server_is_told_of_the_same_span(recorded: Any, late: Any, wire: Any, scripts: Any) -> None:
+    wire.streams(*scripts["completions"])
+    with hb.trajectory("agent"):
+        stream = late.text_completion(**LATE)
+    list(stream)
+    span = next(span for span in recorded.spans if span.name == "text_completion m")
+    assert wire.requests[0].headers["traceparent"].split("-")[2] == format(span.context.span_id, "016x")
+
+
+def test_a_request_that_fails_then_is_one_failed_hop(recorded: Any, late: Any, time: Any, wire: Any) -> None:
+    wire.replies({"error": {"message": "no"}}, status=400, at=50)
+    stream = late.text_completion(**LATE)
+    time.to(20)
+    with pytest.raises(openai.BadRequestError):
+        next(stream)
+    assert recorded.tree() == "text_completion m 0-50 failed BadRequestError"
+
+
+def test_what_is_sent_after_its_first_chunk_is_another_hop(
+    recorded: Any, late: Any, wire: Any, scripts: Any, replies: Any, openai_client: Any, arguments: Any
+) -> None:
+    wire.streams(*scripts["completions"])
+    stream = late.text_completion(**LATE)
+    next(stream)
+    wire.replies(replies["chat"], at=300)
+    openai_client.chat.completions.create(**arguments["chat"])
+    list(stream)
+    assert recorded.tree().split("\n") == ["text_completion m 0-643 ok", "chat m 200-300 ok"]
+
+
+def test_one_that_is_never_read_sent_nothing(recorded: Any, late: Any, time: Any) -> None:
+    stream = late.text_completion(**LATE)
+    time.to(5_000)
+    del stream
+    gc.collect()
+    assert recorded.tree() == "text_completion m 0-0 closed_by_consumer"
 
 
 # What its own transport sends ---------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ PATCHED = [
     (lib._base_client.__dict__[cls], name)
     for lib in (openai, anthropic)
     for cls in ("SyncAPIClient", "AsyncAPIClient")
-    for name in ("request", "_sleep_for_retry")
+    for name in ("request", "post", "_sleep_for_retry")
 ] + [(lib._base_client.BaseClient, "_build_request") for lib in (openai, anthropic)]
 
 
