@@ -101,44 +101,46 @@ def _apieces(plain: Callable[..., AsyncIterator[bytes]]) -> Callable[..., AsyncI
     return pieces
 
 
-def _noted_in(response: Any) -> "tuple[list[int], Callable[[], int]] | None":
-    """Where reads from the transport are noted, and the clock for it; None if nobody wants to know."""
+def _noted_by(response: Any) -> "tuple[Callable[[int, int], None], Callable[[], int]] | None":
+    """Who notes reads from the transport, and the clock for it; None if nobody wants to know."""
     under = response.__dict__.get(_UNDER)
     handle: Handle | None = None if under is None else under()
     if handle is None or handle.clock is None:
         return None
-    reads = handle.clock.reads = []
-    return reads, handle.now_ns
+    handle.clock.reads = []
+    return handle.clock.was_read, handle.now_ns
 
 
 def _reads(plain: Callable[..., Iterator[bytes]]) -> Callable[..., Iterator[bytes]]:
-    def noted(iterator: Iterator[bytes], reads: list[int], now_ns: Callable[[], int]) -> Iterator[bytes]:
+    def noted(
+        iterator: Iterator[bytes], note: Callable[[int, int], None], now_ns: Callable[[], int]
+    ) -> Iterator[bytes]:
         began_ns = now_ns()
         for piece in iterator:
-            reads += (began_ns, now_ns())
+            note(began_ns, now_ns())
             yield piece
             began_ns = now_ns()
 
     def iter_raw(self: Any, *args: Any, **kwargs: Any) -> Iterator[bytes]:
-        place, iterator = _noted_in(self), plain(self, *args, **kwargs)
+        place, iterator = _noted_by(self), plain(self, *args, **kwargs)
         return iterator if place is None else noted(iterator, *place)
 
     return iter_raw
 
 
 def _areads(plain: Callable[..., AsyncIterator[bytes]]) -> Callable[..., AsyncIterator[bytes]]:
-    async def noted(iterator: Any, reads: list[int], now_ns: Callable[[], int]) -> AsyncIterator[bytes]:
+    async def noted(iterator: Any, note: Callable[[int, int], None], now_ns: Callable[[], int]) -> AsyncIterator[bytes]:
         try:
             began_ns = now_ns()
             async for piece in iterator:
-                reads += (began_ns, now_ns())
+                note(began_ns, now_ns())
                 yield piece
                 began_ns = now_ns()
         finally:
             await iterator.aclose()
 
     def aiter_raw(self: Any, *args: Any, **kwargs: Any) -> AsyncIterator[bytes]:
-        place, iterator = _noted_in(self), plain(self, *args, **kwargs)
+        place, iterator = _noted_by(self), plain(self, *args, **kwargs)
         return iterator if place is None else noted(iterator, *place)
 
     return aiter_raw

@@ -82,15 +82,16 @@ class Span:
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if not self._entered:
+        entered = self._entered
+        if not entered:
             return
         current = get_current()
-        # One object may be entered more than once, nested or from several tasks.
-        block, inside, outside = self._entered.pop()
-        if inside is not current:
-            self._entered.append((block, inside, outside))
-            mine = next((i for i, entry in enumerate(self._entered) if entry[1] is current), -1)
-            block, inside, outside = self._entered.pop(mine)
+        # One object may be entered more than once, nested or from several tasks and threads. Each takes its own.
+        mine = entered[-1]
+        if mine[1] is not current:
+            mine = next((entry for entry in tuple(entered) if entry[1] is current), mine)
+        entered.remove(mine)
+        block, inside, outside = mine
         if inside is current:
             attach(outside)
         reached = None if block.wait is None else _reached(block.wait, exc)

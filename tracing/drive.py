@@ -17,9 +17,12 @@ from hopbudget.tracing.scope import recorder_failed
 
 
 def driver(
-    start: Callable[..., tuple[Generator[Any, Any, Any], Handle, Context | None]],
+    start: Callable[..., tuple[Generator[Any, Any, Any], Handle, Context | None]], *, first_only: bool = False
 ) -> Callable[..., Generator[Any, Any, Any]]:
-    """A generator function that drives the generator which `start` makes of its arguments."""
+    """A generator function that drives the generator which `start` makes of its arguments.
+
+    `first_only`: the first step alone runs in its context, the others in their consumer's.
+    """
 
     def drive(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         generator, handle, context = start(*args, **kwargs)
@@ -47,7 +50,8 @@ def driver(
             finally:
                 thrown = None
                 if context is not None:
-                    context = _leave(outside)
+                    inside = _leave(outside)
+                    context = None if first_only else inside
             chunk = handle.chunk
             try:
                 chunk(item, asked_ns, now_ns())
@@ -64,9 +68,12 @@ def driver(
 
 
 def driver_async(
-    start: Callable[..., tuple[AsyncGenerator[Any, Any], Handle, Context | None]],
+    start: Callable[..., tuple[AsyncGenerator[Any, Any], Handle, Context | None]], *, first_only: bool = False
 ) -> Callable[..., AsyncGenerator[Any, Any]]:
-    """An async generator function that drives the async generator which `start` makes of its arguments."""
+    """An async generator function that drives the async generator which `start` makes of its arguments.
+
+    `first_only`: as with `driver`.
+    """
 
     async def drive(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         generator, handle, context = start(*args, **kwargs)
@@ -97,7 +104,8 @@ def driver_async(
             finally:
                 thrown = None
                 if context is not None:
-                    context = _leave(outside)
+                    inside = _leave(outside)
+                    context = None if first_only else inside
                 if wait is not None:
                     over(wait)
             chunk = handle.chunk

@@ -14,10 +14,12 @@ from typing import Final
 
 SETTLE_S: Final = 1.0
 """How long what another thread is at is waited for."""
+EXIT_S: Final = 4.0
+"""So is that at the end of the process, after which it would be lost."""
 
 
 class _Collector:
-    __slots__ = ("helped", "known", "running", "thread")
+    __slots__ = ("helped", "known", "running", "thread", "worker")
 
     def __init__(self) -> None:
         self.thread = 0
@@ -27,6 +29,8 @@ class _Collector:
         self.helped = False
         """Whether a thread is on its way to do what waits."""
         self.running = allocate_lock()
+        self.worker = 0
+        """The thread that does it right now; 0 for none."""
 
 
 collector: Final = _Collector()
@@ -62,8 +66,11 @@ def afterwards(call: Callable[[], object]) -> None:
 
 def _help() -> None:
     while True:
-        with collector.running:
-            _work()
+        try:
+            with collector.running:
+                _work()
+        except BaseException:
+            pass
         # Who adds something from here on sends another thread; who did before is seen below.
         collector.helped = False
         if not _waiting:
@@ -71,24 +78,29 @@ def _help() -> None:
 
 
 def _work() -> None:
-    while _waiting:
-        _waiting.popleft()()
+    collector.worker = get_ident()
+    try:
+        while _waiting:
+            _waiting.popleft()()
+    finally:
+        collector.worker = 0
 
 
-def settle() -> None:
+def settle(wait_s: float = SETTLE_S) -> None:
     """Do what waits, and wait for what is being done elsewhere, though not for long."""
-    if not collector.known or not collector.running.acquire(timeout=SETTLE_S):
+    running = collector.running
+    if not collector.known or collector.worker == get_ident() or not running.acquire(timeout=wait_s):
         return
     try:
         _work()
     finally:
-        collector.running.release()
+        running.release()
 
 
 def _forget() -> None:
     """What a forked child inherits is its parent's to do."""
     _waiting.clear()
-    collector.thread, collector.helped, collector.running = 0, False, allocate_lock()
+    collector.thread, collector.helped, collector.running, collector.worker = 0, False, allocate_lock(), 0
 
 
 if hasattr(os, "register_at_fork"):

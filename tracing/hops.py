@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from hopbudget.tracing.limits_asked import Asked
     from hopbudget.tracing.limits_errors import DeadlineExceeded
     from hopbudget.tracing.limits_guard import Guard
-    from hopbudget.tracing.metrics import Instruments
     from hopbudget.tracing.readers import Reader
     from hopbudget.tracing.reading import Format, Reading
 else:
@@ -316,16 +315,18 @@ class HopBlock(Block):
             visit.span.update_name(f"{v.CHAT} {model}")
         if self.trajectory is not None:
             self.trajectory.last_outcome = visit.outcome
-        meters = instruments()
-        sampled = meters is not None and not only_holds and visit.span.is_recording()
+        # The instruments are made the first time, which takes locks too.
+        later = garbage.collector.thread != 0 and garbage.collecting()
+        meters = None if later else instruments()
+        sampled = (later or meters is not None) and not only_holds and visit.span.is_recording()
         finish_span(visit.span, attributes, visit.outcome, visit.error, self.anchor_ns + visit.end_ns)
-        if meters is not None and sampled:
+        if sampled:
             accounted = self.trajectory.accounted if self.trajectory is not None else {}
             facts = {**accounted, **self.own, **visit.facts, **attributes}
-            if garbage.collector.thread and garbage.collecting():
-                garbage.afterwards(partial(_record, meters, visit, facts))
+            if later:
+                garbage.afterwards(partial(_record, visit, facts))
             else:
-                _record(meters, visit, facts)
+                _record(visit, facts)
 
     def _close_if_done(self) -> None:
         if self.ended_already:
@@ -352,9 +353,11 @@ class HopBlock(Block):
             self.trajectory.open_hops -= 1
 
 
-def _record(meters: "Instruments", visit: Visit, facts: Mapping[str, Any]) -> None:
+def _record(visit: Visit, facts: Mapping[str, Any]) -> None:
     try:
-        meters.record(visit, facts)
+        meters = instruments()
+        if meters is not None:
+            meters.record(visit, facts)
     except Exception:
         scope.recorder_failed()
 

@@ -57,14 +57,22 @@ def goes_past(wrapper: Any, base: Patch) -> bool:
     todo, seen = [wrapper], [base.ours]
     while todo and len(seen) < _LAYERS:
         function = todo.pop()
-        function = getattr(function, "__func__", function)
+        function = _shown(function, "__func__") or function
         if function is base.original:
             return True
         if not isinstance(function, type) and not any(function is one for one in seen):
             seen.append(function)
-            cells = getattr(function, "__closure__", None) or ()
-            todo += filter(callable, (getattr(function, "__wrapped__", None), *map(_content, cells)))
+            cells = _shown(function, "__closure__") or ()
+            todo += filter(callable, (_shown(function, "__wrapped__"), *map(_content, cells)))
     return False
+
+
+def _shown(function: Any, name: str) -> Any:
+    """What it shows under this name; None where a stand-in for something else, say, can't be asked."""
+    try:
+        return getattr(function, name, None)
+    except Exception:
+        return None
 
 
 def _below(cls: type) -> list[type]:

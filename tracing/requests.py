@@ -272,10 +272,10 @@ def _follow_unread(stream: Any, call: Call, request: Request) -> Any:
     """As `follow`; what is sent while the stream gets its first chunk is known to be sent for this request."""
     if isinstance(stream, GeneratorType):
         handle = Handle(call)
-        return driver(lambda: (stream, handle, _reading(request)))()
+        return driver(lambda: (stream, handle, _reading(request)), first_only=True)()
     if isinstance(stream, AsyncGeneratorType):
         handle = Handle(call)
-        return driver_async(lambda: (stream, handle, _reading(request)))()
+        return driver_async(lambda: (stream, handle, _reading(request)), first_only=True)()
     cls: type = type(stream)
     try:
         if cls not in _subclasses:

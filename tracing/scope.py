@@ -158,5 +158,5 @@ def end_open() -> int:
             block.dropped()
         except Exception:
             recorder_failed()
-    garbage.settle()
+    garbage.settle(garbage.EXIT_S)
     return len(blocks)

@@ -26,6 +26,8 @@ READY_PART = 50
 ENDLESS_NS = 1 << 62
 NOTES: Final = 2 * BLOCK
 """So many times are noted before they are taken in."""
+READS: Final = 4 * NOTES
+"""So many times of reads are kept where no chunk comes of them."""
 
 
 class TextCounter:
@@ -263,6 +265,16 @@ class StreamClock:
                 if now_ns - asked_ns > self.patience_ns:
                     self._waited_long(now_ns - asked_ns, now_ns)
         self._gaps.add_all(gaps_us)
+
+    def was_read(self, began_ns: int, ended_ns: int) -> None:
+        """The transport was read. Never raises."""
+        reads = self.reads
+        if reads is None:
+            return
+        reads += (began_ns, ended_ns)
+        if len(reads) >= READS:
+            self.take_in()
+            self._take_reads(ended_ns)
 
     def share(self) -> None:
         """Somebody else follows the stream too: from now on every chunk comes by `pulled`, and none by a note."""

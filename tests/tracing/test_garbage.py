@@ -139,6 +139,44 @@ def test_metrics_of_what_was_collected_are_recorded(noting: Noting, monkeypatch:
     provider.shutdown()
 
 
+def test_the_instruments_of_metrics_are_not_made_while_garbage_is_collected(noting: Noting, monkeypatch: Any) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr("hopbudget.tracing.hops.instruments", lambda: asked.append(garbage.collecting()))
+    next(stream())
+    gc.collect()
+    garbage.settle()
+    assert asked == [False]
+
+
+def test_what_ends_the_thread_in_the_middle_keeps_no_other_from_its_end(noting: Noting, monkeypatch: Any) -> None:
+    def leave(span: Any) -> None:
+        noting.on_end = plain  # type: ignore[method-assign]
+        raise SystemExit
+
+    plain = noting.on_end
+    noting.on_end = leave  # type: ignore[method-assign]
+    for _ in range(3):
+        next(stream())
+    gc.collect()
+    (work,) = noting.sent
+    work()
+    assert noting.collecting == [False] * 2
+
+
+def test_who_is_called_while_it_is_done_need_not_wait_for_it(noting: Noting, monkeypatch: Any) -> None:
+    plain = noting.on_end
+
+    def settling(span: Any) -> None:
+        garbage.settle(wait_s=-1)  # which would be for good
+        plain(span)
+
+    noting.on_end = settling  # type: ignore[method-assign]
+    next(stream())
+    gc.collect()
+    garbage.settle()
+    assert noting.collecting == [False]
+
+
 def test_many_collected_at_once_all_end(noting: Noting) -> None:
     gc.disable()
     try:

@@ -9,7 +9,7 @@ from hopbudget.tracing.gaps import decode
 from hopbudget.tracing.handle import Handle
 from hopbudget.tracing.objects import steps
 from hopbudget.tracing.readers import CHAT, Usage
-from hopbudget.tracing.stream import NOTES, TEXT_LIMIT, StreamClock, TextCounter, tokens_from_usage
+from hopbudget.tracing.stream import NOTES, READS, TEXT_LIMIT, StreamClock, TextCounter, tokens_from_usage
 
 MS = 1_000_000
 
@@ -368,7 +368,18 @@ def test_reads_from_the_transport_are_not_kept(chunk: Any) -> None:
     clock = StreamClock()
     clock.reads = []
     for ms in range(1000):
-        clock.reads += (ms * MS, ms * MS + 1)
+        clock.was_read(ms * MS, ms * MS + 1)
         clock.pulled({"type": "unknown"} if ms % 2 else chunk("a"), ms * MS, ms * MS + 2)
     assert clock.reads == []
     assert (clock.coalesced, clock.held) == (0, 499)
+
+
+def test_reads_of_which_no_chunk_comes_are_added_up(chunk: Any) -> None:
+    clock = StreamClock()
+    clock.reads = []
+    clock.pulled(chunk("a"), 0, 1)
+    for ms in range(1000):
+        clock.was_read(ms * MS, (ms + 1) * MS)
+        assert len(clock.reads) < READS
+    clock.pulled(chunk("b"), 1, 1000 * MS)
+    assert (clock.coalesced, clock.held) == (0, 0)

@@ -8,6 +8,7 @@ from types import GeneratorType, ModuleType
 from typing import Any
 
 import pytest
+from opentelemetry.context import attach, detach, get_value, set_value
 
 import hopbudget as hb
 
@@ -236,6 +237,26 @@ def test_what_is_sent_after_its_first_chunk_is_another_hop(
     openai_client.chat.completions.create(**arguments["chat"])
     list(stream)
     assert recorded.tree().split("\n") == ["text_completion m 0-643 ok", "chat m 200-300 ok"]
+
+
+def test_its_other_steps_run_in_the_context_of_whoever_makes_them(recorded: Any, late: Any, library: Any) -> None:
+    seen: list[Any] = []
+
+    def text_completion(model: str, prompt: str, **more: Any) -> Any:
+        for _ in range(3):
+            seen.append(get_value("step"))
+            yield {"choices": [{"text": "a", "finish_reason": None}]}
+
+    hb.uninstrument()
+    library.text_completion = text_completion
+    hb.instrument()
+    stream = library.text_completion(**LATE)
+    for step in range(3):
+        outside = attach(set_value("step", step))
+        next(stream)
+        detach(outside)
+    stream.close()
+    assert seen == [0, 1, 2]
 
 
 def test_one_that_is_never_read_sent_nothing(recorded: Any, late: Any, time: Any) -> None:

@@ -275,3 +275,27 @@ async def test_the_same_of_an_async_client(
         pass
     assert recorded.tree() == "chat m 0-643 ok"
     assert len(calls) == 1
+
+
+class Lazy:
+    """Stands for something that is not there yet."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("outside of the application's context")
+
+    def __call__(self) -> Any: ...
+
+
+def test_a_wrapper_that_holds_what_can_not_be_asked_works_on(
+    recorded: Any, client: Any, wire: Any, replies: Any, arguments: Any
+) -> None:
+    plain, lazy = client.request, Lazy()
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return plain(*args, **kwargs) if lazy is not None else lazy()
+
+    client.request = wrapped
+    hb.instrument()
+    wire.replies(replies["chat"])
+    client.chat.completions.create(**arguments["chat"])
+    assert recorded.tree() == "chat m 0-300 ok"
