@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.context import Context, get_current
-from opentelemetry.trace import NoOpTracer, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
+from opentelemetry.trace import NoOpTracer, Span, SpanKind, Status, StatusCode, Tracer
 
 from hopbudget.tracing import garbage, scope
 from hopbudget.tracing import vocabulary as v
@@ -76,7 +76,7 @@ class Block:
         """Holds its limits, if it has any."""
         self.wait: Wait | None = None
         """In which its body is held to them."""
-        self.context = context = set_span_in_context(span, parent)
+        self.context = context = scope.with_span(span, parent)
         if place:
             # Nobody else's yet. Contexts refuse to be written to, and a copy takes as long again.
             dict.__setitem__(context, scope.PLACE, self)
@@ -245,12 +245,15 @@ def finish_span(
     What a span processor raises is counted here, because the end of one span must not keep another from ending.
     """
     if garbage.collector.thread and garbage.collecting():
-        garbage.afterwards(partial(_finish, span, attributes, outcome, error, end_time_ns))
+        garbage.afterwards(partial(finish_now, span, attributes, outcome, error, end_time_ns))
     else:
-        _finish(span, attributes, outcome, error, end_time_ns)
+        finish_now(span, attributes, outcome, error, end_time_ns)
 
 
-def _finish(span: Span, attributes: Mapping[str, Any], outcome: Outcome, error: str | None, end_time_ns: int) -> None:
+def finish_now(
+    span: Span, attributes: Mapping[str, Any], outcome: Outcome, error: str | None, end_time_ns: int
+) -> None:
+    """As `finish_span`, by whoever knows that no garbage is collected."""
     try:
         if span.is_recording():
             span.set_attributes(attributes if error is None else {**attributes, v.ERROR_TYPE: error})

@@ -9,7 +9,7 @@ from opentelemetry.trace import Span, SpanKind, Tracer
 
 from hopbudget.tracing import garbage, scope
 from hopbudget.tracing import vocabulary as v
-from hopbudget.tracing.blocks import NOBODY, Block, finish_span
+from hopbudget.tracing.blocks import NOBODY, Block, finish_now, finish_span
 from hopbudget.tracing.follow import follow, is_async, is_stream
 from hopbudget.tracing.lag import LoopLag, current_loop_lag
 from hopbudget.tracing.later import Later
@@ -319,7 +319,8 @@ class HopBlock(Block):
         later = garbage.collector.thread != 0 and garbage.collecting()
         meters = None if later else instruments()
         sampled = (later or meters is not None) and not only_holds and visit.span.is_recording()
-        finish_span(visit.span, attributes, visit.outcome, visit.error, self.anchor_ns + visit.end_ns)
+        finish = finish_span if later else finish_now
+        finish(visit.span, attributes, visit.outcome, visit.error, self.anchor_ns + visit.end_ns)
         if sampled:
             accounted = self.trajectory.accounted if self.trajectory is not None else {}
             facts = {**accounted, **self.own, **visit.facts, **attributes}

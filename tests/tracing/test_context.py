@@ -10,6 +10,7 @@ import pytest
 from opentelemetry import context, trace
 
 import hopbudget as hb
+from hopbudget.tracing import scope
 
 
 def current_span_id() -> int:
@@ -315,3 +316,15 @@ def test_a_hop_that_is_not_sampled_passes_everything_on(open_stream: Any, script
     finally:
         scope.configure()
     assert not scope.open_blocks
+
+
+@pytest.mark.parametrize("by_the_api", [False, True])
+def test_a_context_has_its_span_and_all_else_that_the_one_around_it_has(by_the_api: bool, monkeypatch: Any) -> None:
+    if by_the_api:
+        monkeypatch.setattr(scope, "_SPAN", None)
+    around = context.set_value("mine", 1)
+    span = trace.NonRecordingSpan(trace.SpanContext(1, 2, is_remote=False))
+    inside = scope.with_span(span, around)
+    assert (trace.get_current_span(inside), inside.get("mine"), trace.get_current_span(around)) == (
+        span, 1, trace.INVALID_SPAN,
+    )  # fmt: skip
