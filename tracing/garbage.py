@@ -2,16 +2,19 @@
 
 The collector stops a thread anywhere, also where it holds a lock of the SDK, and what is dropped then ends in that
 thread: to end a span or to record a metric there could wait for that lock for good. It is done in a thread of its own
-instead, right away. Times were taken before; nothing else depends on when it is done.
+instead, which the thread that was stopped waits for as long as it gets on: so it is done when a collection is over, but
+where a lock stands in the way. Times were taken before.
 """
 
 import gc
 import os
-from _thread import allocate_lock, get_ident, start_new_thread
+from _thread import LockType, allocate_lock, get_ident, start_new_thread
 from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+PATIENCE_S: Final = 0.02
+"""How long the collection is kept waiting for one span to end."""
 SETTLE_S: Final = 1.0
 """How long what another thread is at is waited for."""
 EXIT_S: Final = 4.0
@@ -19,7 +22,7 @@ EXIT_S: Final = 4.0
 
 
 class _Collector:
-    __slots__ = ("helped", "known", "running", "thread", "worker")
+    __slots__ = ("done", "helped", "known", "running", "thread", "worker")
 
     def __init__(self) -> None:
         self.thread = 0
@@ -28,6 +31,8 @@ class _Collector:
         """Whether the collector tells."""
         self.helped = False
         """Whether a thread is on its way to do what waits."""
+        self.done = allocate_lock()
+        """Held until that thread has done it."""
         self.running = allocate_lock()
         self.worker = 0
         """The thread that does it right now; 0 for none."""
@@ -45,7 +50,16 @@ def listen() -> None:
 
 
 def _told(phase: str, info: object) -> None:
-    collector.thread = get_ident() if phase == "start" else 0
+    if phase == "start":
+        collector.thread = get_ident()
+        return
+    collector.thread = 0
+    left = len(_waiting) + 1
+    while collector.helped and len(_waiting) < left:
+        left = len(_waiting)
+        if collector.done.acquire(timeout=PATIENCE_S):
+            collector.done.release()
+            return
 
 
 def collecting() -> bool:
@@ -58,22 +72,25 @@ def afterwards(call: Callable[[], object]) -> None:
     _waiting.append(call)
     if not collector.helped:
         collector.helped = True
+        done = collector.done = allocate_lock()
+        done.acquire()
         try:
-            start_new_thread(_help, ())
+            start_new_thread(_help, (done,))
         except RuntimeError:  # no thread is to be had, or the process ends
             collector.helped = False
 
 
-def _help() -> None:
+def _help(done: LockType) -> None:
     while True:
         try:
             with collector.running:
                 _work()
-        except BaseException:
+        except BaseException:  # what one raises keeps no other from its end
             pass
         # Who adds something from here on sends another thread; who did before is seen below.
         collector.helped = False
         if not _waiting:
+            done.release()
             return
 
 

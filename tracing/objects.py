@@ -13,7 +13,7 @@ from hopbudget.tracing.handle import BUSY, IDLE, UNREAD, Follower, Handle
 from hopbudget.tracing.limits_steps import aclose, close, entered, failed, over
 from hopbudget.tracing.look_alike import look_alike
 from hopbudget.tracing.scope import recorder_failed
-from hopbudget.tracing.stream import NOTES
+from hopbudget.tracing.stream import NOTES, StreamClock
 
 HANDLE: Final = "_hopbudget_handle"
 _subclasses: Final[dict[type, type]] = {}
@@ -189,13 +189,18 @@ async def step_async(pull: Callable[[Any], Any], source: Any, handle: Handle) ->
 # Leaving the loop is not the end of the owner's stream, which may be read on.
 
 
+_STOPPED: Final = StreamClock()
+"""Stands where nobody, or more than one, wants the notes of a stream: no chunk is plain to it."""
+
+
 def steps(iterator: Iterator[Any], handle: Handle, owner: Any) -> Iterator[Any]:  # noqa: PLR0912, PLR0915
     """The steps of an iterator that its owner, the followed object, made."""
     if handle.state == UNREAD:
         handle.begin()
     now_ns = handle.now_ns
-    wait, hides, clock = handle.wait, handle.hides, handle.clock
-    notes: list[int] = clock.notes if clock is not None else []
+    wait, hides = handle.wait, handle.hides
+    clock = handle.clock or _STOPPED
+    notes = clock.notes
     if len(notes) % 2:
         notes.pop()  # an interrupt came between the two times, and the stream is read on
     try:
@@ -207,7 +212,7 @@ def steps(iterator: Iterator[Any], handle: Handle, owner: Any) -> Iterator[Any]:
             came_ns = now_ns()
             handle.state = IDLE
             text: str | None = None
-            if clock is not None and clock.plain:
+            if clock.plain:
                 try:
                     own = item.__dict__
                     (choice,) = own["choices"]
@@ -217,7 +222,7 @@ def steps(iterator: Iterator[Any], handle: Handle, owner: Any) -> Iterator[Any]:
                 except Exception:
                     pass
             try:
-                if text and type(text) is str and "<" not in text and clock is not None:
+                if text and type(text) is str and "<" not in text:
                     notes.append(asked_ns)
                     notes.append(came_ns)
                     if len(notes) >= NOTES:

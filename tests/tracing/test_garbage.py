@@ -3,7 +3,8 @@
 import gc
 from _thread import start_new_thread
 from collections.abc import Iterator
-from threading import Event
+from functools import partial
+from threading import Event, Lock
 from typing import Any
 
 import pytest
@@ -32,7 +33,8 @@ class Noting(SpanProcessor):
 def noting(monkeypatch: Any) -> Iterator[Noting]:
     found = Noting()
     monkeypatch.setattr(garbage.collector, "helped", False)
-    monkeypatch.setattr(garbage, "start_new_thread", lambda work, given: found.sent.append(work))
+    monkeypatch.setattr(garbage, "PATIENCE_S", 0)
+    monkeypatch.setattr(garbage, "start_new_thread", lambda work, given: found.sent.append(partial(work, *given)))
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(found)
     scope.configure(provider=provider)
@@ -96,10 +98,28 @@ def test_a_thread_is_sent_for_all_that_was_collected(noting: Noting) -> None:
     assert len(noting.sent) == 2
 
 
-def test_nobody_needs_to_ask_for_it(noting: Noting, monkeypatch: Any) -> None:
+def test_it_is_done_when_the_collection_is_over(noting: Noting, monkeypatch: Any) -> None:
+    monkeypatch.setattr(garbage, "start_new_thread", start_new_thread)
+    monkeypatch.setattr(garbage, "PATIENCE_S", 10)
+    for _ in range(100):
+        next(stream())
+    gc.collect()
+    assert noting.collecting == [False] * 100
+
+
+def test_a_collection_does_not_wait_for_who_does_not_get_on(noting: Noting, monkeypatch: Any) -> None:
+    plain, held = noting.on_end, Lock()
+
+    def waiting(span: Any) -> None:
+        with held:  # as that of a metric's reader, in which the thread was stopped
+            plain(span)
+
+    noting.on_end = waiting  # type: ignore[method-assign]
     monkeypatch.setattr(garbage, "start_new_thread", start_new_thread)
     next(stream())
-    gc.collect()
+    with held:
+        gc.collect()
+        assert noting.collecting == []
     assert noting.noted.wait(10)
 
 
