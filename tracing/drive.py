@@ -121,6 +121,21 @@ def driver_async(
     return drive
 
 
+async def awaited_in(inside: Context, call: Callable[[Any], Any], owner: Any) -> Any:
+    """What the owner's method returns, awaited in this context."""
+    outside = get_current()
+    attach(inside)
+    try:
+        result = await call(owner)
+    except BaseException as exc:
+        # A coroutine collected while it waits is closed in somebody else's context.
+        if not isinstance(exc, GeneratorExit) or get_current() is inside:
+            attach(outside)
+        raise
+    attach(outside)
+    return result
+
+
 def _enter(context: Context) -> Context:
     outside = get_current()
     attach(context)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.context import Context, attach, get_current
 
-from hopbudget.tracing.drive import driver, driver_async
+from hopbudget.tracing.drive import awaited_in, driver, driver_async
 from hopbudget.tracing.handle import Handle
 from hopbudget.tracing.look_alike import look_alike
 from hopbudget.tracing.scope import recorder_failed
@@ -122,17 +122,11 @@ def _aenter(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
         block = _waiting(self)
         if block is None:
             return await plain(self)
-        outside, inside = get_current(), block.context
-        attach(inside)
         try:
-            entered = await plain(self)
+            entered = await awaited_in(block.context, plain, self)
         except BaseException as exc:
-            # A coroutine collected while it waits is closed in somebody else's context.
-            if not isinstance(exc, GeneratorExit) or get_current() is inside:
-                attach(outside)
             _failed(block, exc)
             raise
-        attach(outside)
         return _entered(block, entered)
 
     return __aenter__

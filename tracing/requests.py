@@ -10,7 +10,7 @@ from opentelemetry.trace import Tracer, set_span_in_context
 from hopbudget.tracing import scope
 from hopbudget.tracing import vocabulary as v
 from hopbudget.tracing.bodies import follow_body, hear_close, is_read
-from hopbudget.tracing.drive import driver, driver_async
+from hopbudget.tracing.drive import awaited_in, driver, driver_async
 from hopbudget.tracing.follow import follow, is_stream
 from hopbudget.tracing.handle import Handle
 from hopbudget.tracing.hops import HopBlock, guarded_hop, open_hop
@@ -311,17 +311,6 @@ def _first_async(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
         request = self.__dict__.pop(_UNREAD, None)
         if request is None:
             return await plain(self)
-        outside = get_current()
-        inside = _reading(request)
-        attach(inside)
-        try:
-            item = await plain(self)
-        except BaseException as exc:
-            # A coroutine collected while it waits is closed in somebody else's context.
-            if not isinstance(exc, GeneratorExit) or get_current() is inside:
-                attach(outside)
-            raise
-        attach(outside)
-        return item
+        return await awaited_in(_reading(request), plain, self)
 
     return __anext__
